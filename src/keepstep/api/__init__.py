@@ -1,0 +1,1 @@
+"""What people type: stores and runs, sync and async. Thin: every rule is in the engine."""

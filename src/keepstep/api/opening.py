@@ -1,0 +1,108 @@
+"""keepstep.open and keepstep.open_async."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from keepstep.api.durations import Duration
+from keepstep.api.places import store_for
+from keepstep.api.session import Session, settings
+from keepstep.api.store import Store
+from keepstep.codec.registry import Registry
+from keepstep.engine.context import Limits
+from keepstep.errors import WrongUse
+from keepstep.runtime.clock import Clock, SystemClock
+from keepstep.runtime.ids import SystemIds
+from keepstep.runtime.inline import InlineRuntime, drive
+from keepstep.store.base import Store as BaseStore
+
+if TYPE_CHECKING:
+    from keepstep.api.async_store import AsyncStore
+
+Place = str | os.PathLike[str] | BaseStore
+"""A path is a SQLite file; also "dir:PATH", "memory:", "memory:NAME"; or a store object."""
+
+
+def open(  # noqa: A001 - keepstep.open reads as it should
+    place: Place,
+    *,
+    read_only: bool = False,
+    lease: Duration = "30s",
+    interrupts: tuple[type[BaseException], ...] = (),
+    registry: Registry | None = None,
+    limits: Limits | None = None,
+    clock: Clock | None = None,
+) -> Store:
+    """Open a store, and create it if there is none.
+
+    `lease`: how long a frozen process keeps its runs (a dead one on this machine loses them at once). `interrupts`:
+    exceptions that leave a run `ready` instead of `failed`. `registry`: the classes that may be stored and read.
+    """
+    time = clock or SystemClock()
+    options = settings(time, SystemIds(), registry=registry, limits=limits, lease=lease, interrupts=interrupts)
+    store = store_for(place, time, read_only=read_only)
+    if not store.blocking:
+        raise WrongUse(f"The store {store.url} needs an event loop; use keepstep.open_async().")
+    drive(store.open())
+    return Store(Session(store, store, InlineRuntime(time), options))
+
+
+class Opening:
+    """What `open_async` gives: `async with` it, or await it and close the store yourself."""
+
+    def __init__(self, place: Any, read_only: bool, make_options: Any, clock: Clock) -> None:  # noqa: FBT001
+        self._place = place
+        self._read_only = read_only
+        self._make_options = make_options
+        self._clock = clock
+        self._store: AsyncStore | None = None
+
+    def __await__(self) -> Any:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> AsyncStore:
+        self._store = await self._open()
+        return self._store
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._store is not None
+        await self._store.close()
+
+    async def _open(self) -> AsyncStore:
+        from keepstep.api.async_store import AsyncStore
+        from keepstep.runtime.event_loop import LoopRuntime
+        from keepstep.runtime.off_thread import OffThread
+
+        options = self._make_options()
+        blocking = store_for(self._place, self._clock, read_only=self._read_only)
+        store = OffThread(blocking) if blocking.blocking else blocking
+        try:
+            await store.open()
+        except BaseException:
+            await store.close()
+            raise
+        return AsyncStore(Session(store, blocking, LoopRuntime(self._clock), options))
+
+
+def open_async(
+    place: Place,
+    *,
+    read_only: bool = False,
+    lease: Duration = "30s",
+    interrupts: tuple[type[BaseException], ...] = (),
+    registry: Registry | None = None,
+    limits: Limits | None = None,
+    clock: Clock | None = None,
+) -> Opening:
+    """The same as `open`, for an event loop: `async with keepstep.open_async("runs.db") as store`."""
+    time = clock or SystemClock()
+    return Opening(
+        place,
+        read_only,
+        lambda: settings(time, SystemIds(), registry=registry, limits=limits, lease=lease, interrupts=interrupts),
+        time,
+    )

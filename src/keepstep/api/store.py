@@ -1,0 +1,343 @@
+"""An open store, sync."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from keepstep.api.carrying import Carried, entered_none, refuse_function
+from keepstep.api.durations import Duration, seconds
+from keepstep.api.run import Run
+from keepstep.api.session import Session
+from keepstep.codec.difference import Change
+from keepstep.engine import forks, history, marks, retention, rows, saves, verify
+from keepstep.engine.entry import Entered, enter_due, enter_run
+from keepstep.engine.forks import Edits
+from keepstep.engine.looks import (
+    Checkpoint,
+    CheckpointHead,
+    Look,
+    Outcome,
+    PageOf,
+    RunHead,
+    Size,
+    Verification,
+)  # fmt: skip
+from keepstep.engine.shape import Lift, Shape
+from keepstep.errors import BadInput, NothingToDo
+from keepstep.log.records import TagValue
+from keepstep.runtime.inline import drive
+from keepstep.store.base import Order
+
+
+class Block:
+    """What `store.run(...)` gives: a `with` block for one run."""
+
+    def __init__(self, enter: Callable[[], Run]) -> None:
+        self._enter = enter
+        self._run: Run | None = None
+
+    def __enter__(self) -> Run:
+        self._run = self._enter()
+        return self._run
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._run is not None
+        self._run.__exit__(kind, error, traceback)
+
+
+class Store:
+    """Where runs live. Open it with `keepstep.open`; it can be used from many threads."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    # --- a run to work on --------------------------------------------------------------------------------------
+
+    def run(
+        self,
+        run_id: str,
+        workflow: str | None = None,
+        *,
+        wait: Duration = 0,
+        state: type[Any] | None = None,
+        version: int = 1,
+        lift: Mapping[int, Lift] | None = None,
+    ) -> Block:
+        """Open or continue a run, as a `with` block: claimed, exclusive, and kept alive until the block ends.
+
+        Only with `workflow=` is a run created. Entry raises, without claiming, when there is nothing to do:
+        `RunFinished` (with `.result`), `RunCancelled`, `RunWaiting`, `RunHeld` (`wait="1m"` waits for its holder). An
+        Exception that leaves the block makes the run `failed`; opening it again goes on from its last checkpoint.
+        """
+        return Block(lambda: self.claim(run_id, workflow, wait=wait, state=state, version=version, lift=lift))
+
+    def claim(
+        self,
+        run_id: str,
+        workflow: str | None = None,
+        *,
+        wait: Duration = 0,
+        state: type[Any] | None = None,
+        version: int = 1,
+        lift: Mapping[int, Lift] | None = None,
+    ) -> Run:
+        """The same as `run`, where a block does not fit; end it with `run.close()`."""
+        shape = self._shape(state, version, lift)
+        wait_seconds = seconds(wait, "wait")
+        return self._handle(shape, drive(enter_run(self._session.engine, shape, run_id, workflow, wait_seconds)))
+
+    def claim_due(
+        self,
+        workflow: str | None = None,
+        *,
+        limit: int = 1,
+        state: type[Any] | None = None,
+        version: int = 1,
+        lift: Mapping[int, Lift] | None = None,
+    ) -> list[Run]:
+        """Claim runs that are ready, due, or left behind by a dead owner; each ends with `run.close()`."""
+        rows.check_page(limit)
+        shape = self._shape(state, version, lift)
+        return [self._handle(shape, one) for one in drive(enter_due(self._session.engine, shape, workflow, limit))]
+
+    def carry(
+        self,
+        function: Callable[[Run], Any],
+        run_id: str,
+        workflow: str | None = None,
+        *,
+        wait: Duration = 0,
+        state: type[Any] | None = None,
+        version: int = 1,
+        lift: Mapping[int, Lift] | None = None,
+    ) -> Outcome:
+        """Run `function(run)` and say how the run was left, without exceptions to sort.
+
+        What the function returns becomes the result (its last state, if it returns None), unless it called
+        `run.finish`.
+        """
+        refuse_function(function, "sync")
+        try:
+            run = self.claim(run_id, workflow, wait=wait, state=state, version=version, lift=lift)
+        except NothingToDo as error:
+            return entered_none(run_id, error)
+        carried = Carried(run_id, self._session.options.interrupts)
+        try:
+            with run:
+                value = function(run)
+                if run.is_open:
+                    run.finish(run.state if value is None else value)
+        except BaseException as error:  # noqa: BLE001 - `take` raises what is not its business
+            carried.take(error)
+        return drive(carried.outcome(self._session.engine))
+
+    # --- the plain pair ----------------------------------------------------------------------------------------
+
+    def save(
+        self,
+        run_id: str,
+        state: Any,
+        next: str | None = None,
+        *,
+        step: int | None = None,
+        workflow: str | None = None,
+        label: str | None = None,
+        version: int = 1,
+    ) -> int:
+        """Save a checkpoint without a claim, in one append; refused while somebody holds the run. Returns its step."""
+        rows.check_id(self._session.engine.limits, run_id)
+        shape = self._shape(None, version, None)
+        return drive(
+            saves.save_unclaimed(
+                self._session.engine, shape, run_id, state, workflow=workflow, next=next, step=step, label=label
+            )
+        )
+
+    def load(
+        self,
+        run_id: str,
+        *,
+        state: type[Any] | None = None,
+        version: int = 1,
+        lift: Mapping[int, Lift] | None = None,
+    ) -> Checkpoint | None:
+        """The current checkpoint of a run; None when there is no such run, or nothing saved in it."""
+        return drive(history.current(self._session.engine, self._shape(state, version, lift), run_id))
+
+    # --- looking -----------------------------------------------------------------------------------------------
+
+    def look(
+        self,
+        run_id: str,
+        *,
+        state: type[Any] | None = None,
+        version: int = 1,
+        lift: Mapping[int, Lift] | None = None,
+    ) -> Look:
+        """A run as it stands, without claiming it."""
+        return drive(rows.look(self._session.engine, self._shape(state, version, lift), run_id))
+
+    def history(
+        self, run_id: str, *, newest_first: bool = True, limit: int = 50, cursor: str | None = None
+    ) -> PageOf[CheckpointHead]:
+        """A page of the run's checkpoints, of all lines, without their states."""
+        return drive(
+            history.history(self._session.engine, run_id, newest_first=newest_first, limit=limit, cursor=cursor)
+        )
+
+    def at(
+        self,
+        run_id: str,
+        *,
+        step: int | None = None,
+        seq: int | None = None,
+        label: str | None = None,
+        state: type[Any] | None = None,
+        version: int = 1,
+        lift: Mapping[int, Lift] | None = None,
+    ) -> Checkpoint:
+        """One checkpoint with its state: by step (of the current line), by seq, by label, or the current one."""
+        shape = self._shape(state, version, lift)
+        return drive(history.at(self._session.engine, shape, run_id, step=step, seq=seq, label=label))
+
+    def diff(
+        self, run_id: str, old: int | None = None, new: int | None = None, *, other: str | None = None
+    ) -> list[Change]:
+        """What changed in the state from one step to another; with `other=`, to a step of another run."""
+        return drive(history.diff(self._session.engine, self._shape(None, 1, None), run_id, old, new, other=other))
+
+    def runs(
+        self,
+        workflow: str | None = None,
+        *,
+        status: str | Sequence[str] | None = None,
+        tags: Mapping[str, TagValue] | None = None,
+        starts_with: str = "",
+        order: Order = "created",
+        newest_first: bool = True,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> PageOf[RunHead]:
+        """A page of runs, by when they were created or last changed status; `page.next` is the next cursor."""
+        return drive(
+            rows.runs(
+                self._session.engine,
+                workflow=workflow,
+                status=status,
+                tags=tags,
+                starts_with=starts_with,
+                order=order,
+                newest_first=newest_first,
+                limit=limit,
+                cursor=cursor,
+            )
+        )
+
+    def due(self, workflow: str | None = None, *, limit: int = 50, cursor: str | None = None) -> PageOf[RunHead]:
+        """What a worker would take: runs that are ready, waiters whose time has come, runs whose owner is gone."""
+        return drive(
+            rows.runs(
+                self._session.engine,
+                workflow=workflow,
+                due=True,
+                order="changed",
+                newest_first=False,
+                limit=limit,
+                cursor=cursor,
+            )
+        )
+
+    def children(self, run_id: str, *, limit: int = 50, cursor: str | None = None) -> PageOf[RunHead]:
+        """The forks of a run."""
+        rows.check_id(self._session.engine.limits, run_id)
+        return drive(rows.runs(self._session.engine, parent=run_id, limit=limit, cursor=cursor))
+
+    def changes(self, timeout: Duration | None = None) -> Iterator[int]:
+        """A number each time something has changed, by whatever process; ends after so long without a change."""
+        quiet = None if timeout is None else seconds(timeout, "timeout")
+        engine = self._session.engine
+        seen = drive(engine.store.changes(None, 0))
+        while (found := drive(rows.changed(engine, seen, quiet))) is not None:
+            yield (seen := found)
+
+    # --- acting ------------------------------------------------------------------------------------------------
+
+    def fork(
+        self,
+        run_id: str,
+        at: int | None = None,
+        edits: Edits | None = None,
+        id: str | None = None,
+        *,
+        state: type[Any] | None = None,
+        version: int = 1,
+        lift: Mapping[int, Lift] | None = None,
+    ) -> Look:
+        """Start a new run from a checkpoint of another, with edits: values by key, `REMOVE`, or a function.
+
+        The new run is `ready`, and nobody holds it. With an id of its own the call can be repeated safely.
+        """
+        shape = self._shape(state, version, lift)
+        target = drive(forks.fork(self._session.engine, shape, run_id, step=at, edits=edits, new_id=id))
+        return drive(rows.look(self._session.engine, shape, target))
+
+    def tag(self, run_id: str, tags: Mapping[str, TagValue | None] | None = None, /, **more: TagValue | None) -> None:
+        """Set searchable marks on any run; None takes one away."""
+        drive(marks.tag_unclaimed(self._session.engine, run_id, marks.together(tags, more)))
+
+    def note(self, run_id: str, value: Any) -> None:
+        """Remark on any run."""
+        drive(marks.note_unclaimed(self._session.engine, run_id, value))
+
+    def delete(self, run_id: str, *, force: bool = False) -> bool:
+        """Erase a run; False when there was none. A run that somebody holds is refused unless forced."""
+        return drive(retention.delete(self._session.engine, run_id, force=force))
+
+    # --- the store itself --------------------------------------------------------------------------------------
+
+    def verify(self, run_id: str, *, expect: str | None = None) -> Verification:
+        """Check everything stored of a run; `expect` is a digest kept elsewhere (`look(...).digest`)."""
+        return drive(verify.verify(self._session.engine, run_id, expect))
+
+    def size(self, run_id: str | None = None) -> Size:
+        """What a run weighs, by key of its state; without an id, what the store weighs."""
+        return drive(retention.size(self._session.engine, run_id))
+
+    def backup(self, target: str) -> None:
+        """Write a consistent copy of the store to a new place, while it is in use."""
+        if not isinstance(target, str) or not target:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise BadInput(f"backup() takes the path of the copy, not {target!r}.")
+        drive(self._session.engine.store.backup(target))
+
+    def close(self) -> None:
+        """Release what is held and let go of the store. Twice is fine."""
+        drive(self._session.close())
+
+    @property
+    def url(self) -> str:
+        """Where the store is."""
+        return self._session.store.url
+
+    @property
+    def read_only(self) -> bool:
+        """Nothing can be written through this store."""
+        return self._session.store.read_only
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<keepstep.Store {self.url}>"
+
+    def _shape(self, state: type[Any] | None, version: int, lift: Mapping[int, Lift] | None) -> Shape:
+        return Shape.of(self._session.options.registry, state, version, lift)
+
+    def _handle(self, shape: Shape, entered: Entered) -> Run:
+        return Run(entered.claim, shape, entered.tape, entered.state, self._session.options.interrupts)

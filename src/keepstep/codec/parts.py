@@ -1,0 +1,121 @@
+"""A state cut in pieces: one encoding per key, so that a step stores only the keys that changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from keepstep.codec.buffers import BUFFERS, may_bring_binary, may_hold_binary, types_in
+from keepstep.codec.patch import SMALL_BYTES, Splices, splices_between
+from keepstep.codec.registry import Registry, Unknown
+from keepstep.codec.values import Encoder, build, decode
+from keepstep.errors import Damaged
+
+WHOLE = ""  # the key of the one part of a state that is not cut
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """An encoded state, in pieces."""
+
+    whole: bool
+    """True: the state has no text keys; it is one part, under the empty key."""
+    items: dict[str, bytes]
+    """The encoded pieces, in the order of the state's keys (of the instance's fields)."""
+    size: int
+    """Bytes of all pieces together."""
+    tag: str | None = None
+    """The name of the registered class of which the state is an instance."""
+    plain: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+    """Keys known to hold no binary value, where the next split need not look for bytearrays again."""
+    splices: dict[str, tuple[bytes, Splices | None]] = field(default_factory=dict[str, Any], compare=False, repr=False)
+    """What split found already: key -> (the encoding before, what changed since). For `change_frame`."""
+
+
+_Form = tuple[bool, str | None, str]  # whole, tag, and where errors say the state is
+_NOTHING = Parts(False, {}, 0)
+
+
+def split(state: Any, registry: Registry, reuse: Parts | None = None, at: str = "state") -> Parts:
+    """Encode the state key by key; pieces equal to those in `reuse` are the same objects afterwards."""
+    tag, fields = _fields(state, registry)
+    if fields is None:
+        return _encode({WHOLE: state}, registry, reuse or _NOTHING, (True, None, at))
+    return _encode(fields, registry, reuse or _NOTHING, (False, tag, at))
+
+
+def join(parts: Parts, registry: Registry) -> Any:
+    """Make the state again."""
+    if parts.whole:
+        if WHOLE not in parts.items:
+            raise Damaged("A stored state is empty where its one part should be.")
+        return decode(parts.items[WHOLE], registry)
+    fields = {key: decode(data, registry) for key, data in parts.items.items()}
+    return fields if parts.tag is None else build(parts.tag, fields, registry)
+
+
+def _fields(state: Any, registry: Registry) -> tuple[str | None, dict[str, Any] | None]:
+    """The tag and the pieces of the state; no pieces if it cannot be cut."""
+    cls = cast(type[Any], type(state))
+    if cls is dict:
+        return None, state if _is_cut(state) else None
+    if cls is Unknown:
+        unknown = cast(Unknown, state)
+        return (unknown.tag, unknown.value) if _is_cut(unknown.value) else (None, None)
+    tag = registry.tag_of(cls)
+    kind = registry.kind_of(cls)
+    return (None, None) if tag is None or kind is None else (tag, kind.take(state))
+
+
+def _is_cut(state: Any) -> bool:
+    """Whether it is a dict of text keys, each of which can be the name of a part."""
+    if type(state) is not dict or set(map(type, cast(dict[Any, Any], state))) - {str}:
+        return False
+    text = "".join(cast(dict[str, Any], state))
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # lone surrogates
+        return False
+    return True
+
+
+def _encode(fields: dict[str, Any], registry: Registry, reuse: Parts, form: _Form) -> Parts:
+    whole, tag, _ = form
+    encoder = Encoder(registry)
+    items: dict[str, bytes] = {}
+    plain: list[str] = []
+    splices: dict[str, tuple[bytes, Splices | None]] = {}
+    for key, value in fields.items():
+        old = reuse.items.get(key)
+        data = encoder.fast(value)
+        if data is None:
+            data = encoder.slow(value, _path(form, key))
+        elif old is not None and key in reuse.plain and data == old:
+            plain.append(key)
+        else:
+            found: Splices | None = None
+            if old is not None and len(data) > SMALL_BYTES and data != old:
+                found = splices_between(old, data)
+                splices[key] = old, found
+            # Only what the splices bring can be a bytearray, which is what makes the search cheap in a long state.
+            known = found is not None and key in reuse.plain
+            if not (may_bring_binary(data, found) if known and found else may_hold_binary(data)):
+                plain.append(key)
+            else:
+                types = types_in(value)
+                if types & BUFFERS:
+                    splices.pop(key, None)
+                    data = encoder.slow(value, _path(form, key))
+                elif bytes not in types:
+                    plain.append(key)
+        items[key] = old if old is not None and data == old else data
+    return Parts(whole, items, sum(map(len, items.values())), tag, frozenset(plain), splices)
+
+
+def _path(form: _Form, key: str) -> str:
+    whole, tag, at = form
+    if whole or not (key or tag is None):
+        return at
+    return f'{at}["{key}"]' if tag is None else f"{at}.{key}"

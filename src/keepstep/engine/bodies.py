@@ -1,0 +1,61 @@
+"""Values to bodies and back, with their limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keepstep.codec.envelope import pack, unpack
+from keepstep.codec.values import decode, encode
+from keepstep.engine.context import Engine
+from keepstep.errors import Damaged, StoreError, TooLarge
+from keepstep.log.chain import Stored, digest_of
+from keepstep.log.records import AnyRecord, decode_head
+
+
+def to_body(engine: Engine, value: Any, what: str) -> bytes:
+    """The stored form of a value; `what` names it in errors."""
+    data = encode(value, engine.registry, what)
+    if len(data) > engine.limits.body_bytes:
+        raise TooLarge(
+            f"{what} takes {len(data):,} bytes; the limit is {engine.limits.body_bytes:,}. "
+            "Keep large things elsewhere and their address here, or raise Limits.body_bytes."
+        )
+    return pack(data)
+
+
+def from_body(engine: Engine, body: bytes) -> Any:
+    """Read a value back."""
+    return decode(unpack(body), engine.registry)
+
+
+def checked(run_id: str, one: Stored) -> AnyRecord:
+    """A record's head, after making sure that its body is the one it names."""
+    try:
+        record = decode_head(one.head)
+    except Damaged as error:
+        raise damaged(run_id, one.seq, str(error)) from None
+    if one.body is not None and (record.body is None or digest_of(one.body) != record.body):
+        raise damaged(run_id, one.seq, "Its body is not the one that was written.")
+    return record
+
+
+def damaged(run_id: str, seq: int, what: str) -> Damaged:
+    """The error for a record that cannot be read."""
+    return Damaged(
+        f"Record {seq} of run {run_id!r} is damaged: {what} store.verify({run_id!r}) names everything that is wrong "
+        "and the last good checkpoint, which store.at(..., seq=) still reads."
+    )
+
+
+async def value_at(engine: Engine, run_id: str, seq: int) -> Any:
+    """The value in the body of one record; None when it has none."""
+    if not seq:
+        return None
+    found = await engine.store.pick(run_id, [seq])
+    if not found or found[0].body is None:
+        return None
+    checked(run_id, found[0])
+    try:
+        return from_body(engine, found[0].body)
+    except StoreError as error:
+        raise damaged(run_id, seq, str(error)) from error

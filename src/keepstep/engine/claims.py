@@ -1,0 +1,195 @@
+"""The right to write a run: entering, taking over, and leaving it.
+
+Entry either claims the run or raises without writing anything; which of the two is one function of the run's row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from keepstep.engine import mail, rows
+from keepstep.engine.context import Engine
+from keepstep.engine.decisions import decide, prepare
+from keepstep.engine.moments import moment
+from keepstep.engine.writer import Writer
+from keepstep.errors import (
+    ClaimLost,
+    NoSuchRun,
+    NotAllowed,
+    RunCancelled,
+    RunFinished,
+    RunGone,
+    RunHeld,
+    WrongWorkflow,
+)  # fmt: skip
+from keepstep.log.fold import Fields, Fold, thaw
+from keepstep.log.grow import Draft
+from keepstep.log.records import Claimed, Failed, Finished, Opened, Released, Reopened
+from keepstep.store.base import Append, Committed, View
+
+POLL_SECONDS_FIRST = 0.02
+POLL_SECONDS_MOST = 0.5
+
+
+@dataclass
+class Claim:
+    """A run that this process holds."""
+
+    engine: Engine
+    run_id: str
+    writer: Writer
+    open: bool = True
+
+    @property
+    def row(self) -> Fields:
+        """The row as it will be once everything pending is written."""
+        return self.writer.row
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How a run is to be entered."""
+
+    owner: str
+    workflow: str | None
+    """Creates the run if there is none; None only continues."""
+    reason: str = "entered"
+    is_left: Callable[[str], bool] = lambda run_id: False
+    """Whether a run in this owner's name is nobody's here."""
+
+    def rule(self, view: View) -> Sequence[Draft]:
+        """Claim the run, or raise what stands against it."""
+        if view.row is None:
+            return self._create(view)
+        if self.workflow is not None and view.row.workflow != self.workflow:
+            raise WrongWorkflow(view.run_id, view.row.workflow, self.workflow)
+        if view.row.owner == self.owner and self.is_left(view.run_id):
+            return [Draft(Claimed(owner=self.owner, epoch=view.row.epoch + 1, reason=self.reason))]
+        return [*_make_ready(view, view.row), self._claimed(view, view.row)]
+
+    def _create(self, view: View) -> list[Draft]:
+        if self.workflow is None:
+            raise NoSuchRun(view.run_id)
+        incarnation, epoch = view.buried
+        opened = Opened(workflow=self.workflow, incarnation=incarnation + 1, epoch=epoch)
+        return [Draft(opened), Draft(Claimed(owner=self.owner, epoch=epoch + 1, reason=self.reason))]
+
+    def _claimed(self, view: View, row: Fold) -> Draft:
+        if row.status == "running":
+            return Draft(Claimed(owner=self.owner, epoch=row.epoch + 1, reason="took_over", before=row.owner))
+        return Draft(Claimed(owner=self.owner, epoch=row.epoch + 1, reason=self.reason))
+
+
+def _make_ready(view: View, row: Fold) -> list[Draft]:
+    """What has to be written before a claim; raises when the run cannot be claimed."""
+    if row.status == "finished":
+        raise RunFinished(view.run_id)
+    if row.status == "cancelled":
+        raise RunCancelled(view.run_id)
+    if row.status == "failed":
+        return [Draft(Reopened())]
+    if row.status == "running" and view.holder is not None and view.holder.stands:
+        raise RunHeld(view.run_id, view.holder.owner, moment(view.holder.until_us))
+    if row.status in ("paused", "sleeping"):
+        return mail.wake(view, row)
+    return []
+
+
+async def enter(engine: Engine, run_id: str, workflow: str | None, wait_seconds: float = 0.0) -> Claim:
+    """Claim a run, creating it if a workflow is given; waits for its holder at most so long."""
+    owner = await engine.ownership.owner()
+    entry = Entry(owner, workflow, is_left=lambda run_id: engine.ownership.is_left(run_id, entering=1))
+    deadline_us = engine.clock.now_us() + int(wait_seconds * 1e6)
+    pause = POLL_SECONDS_FIRST
+    while True:
+        try:
+            return await _enter_once(engine, run_id, entry)
+        except RunHeld:
+            left = (deadline_us - engine.clock.now_us()) / 1e6
+            if left <= 0:
+                raise
+            await engine.runtime.pause(min(pause, left))
+            pause = min(pause * 1.5, POLL_SECONDS_MOST)
+        except RunFinished:
+            raise RunFinished(run_id, await rows.result(engine, run_id)) from None
+
+
+async def _enter_once(engine: Engine, run_id: str, entry: Entry) -> Claim:
+    def give_back(committed: Committed) -> None:
+        if committed.append is not None:
+            claim = _claim(engine, run_id, committed.append.row)
+            claim.writer.append(lambda row: [Draft(Released(reason="interrupted"))])
+            close(claim)
+
+    with engine.ownership.entering(run_id):
+        committed = await decide(engine, run_id, entry.rule, holder=True, orphan=give_back)
+        assert committed.append is not None
+        return _hold(engine, run_id, committed.append.row)
+
+
+async def claim_due(engine: Engine, workflows: Sequence[str] | None, limit: int) -> list[Claim]:
+    """Claim runs that are ready, due, or left behind by an owner that is gone."""
+    entry = Entry(await engine.ownership.owner(), None, "worker")
+
+    def decide_one(view: View) -> Append | None:
+        return prepare(view, entry.rule(view), engine.ids.batch(), holder=True)
+
+    with engine.ownership.entering(None):
+        committed = await engine.store.claim(workflows, limit, decide_one)
+        return [_hold(engine, one.append.run_id, one.append.row) for one in committed if one.append is not None]
+
+
+def giving_back(owner: str, epoch: int, batch: bytes) -> Callable[[View], Append | None]:
+    """The decision that releases a run which this owner holds in name only."""
+
+    def decide_one(view: View) -> Append | None:
+        row = view.row
+        if row is None or (row.status, row.owner, row.epoch) != ("running", owner, epoch):
+            return None
+        return prepare(view, [Draft(Released(reason="left_behind"))], batch)
+
+    return decide_one
+
+
+def _hold(engine: Engine, run_id: str, row: Fields) -> Claim:
+    claim = _claim(engine, run_id, row)
+    engine.ownership.hold(claim.writer)
+    return claim
+
+
+def _claim(engine: Engine, run_id: str, row: Fields) -> Claim:
+    return Claim(engine, run_id, Writer(engine, run_id, thaw(row)))
+
+
+async def finish(claim: Claim, body: bytes) -> None:
+    """End the run with a result."""
+    await claim.writer.write(lambda row: [Draft(Finished(step=row.step or 0), body)])
+    close(claim)
+
+
+async def fail(claim: Claim, error_name: str, body: bytes) -> None:
+    """End the run with an error."""
+    try:
+        await claim.writer.write(lambda row: [Draft(Failed(step=row.step or 0, error=error_name), body)])
+    finally:
+        close(claim)
+
+
+async def release(claim: Claim, reason: str) -> None:
+    """Give the claim back. A claim that is lost already has nothing to give."""
+    if not claim.open:
+        return
+    try:
+        await claim.writer.write(lambda row: [Draft(Released(reason=reason))])
+    except (ClaimLost, RunGone, NotAllowed):
+        pass
+    finally:
+        close(claim)
+
+
+def close(claim: Claim) -> None:
+    """This handle writes no more."""
+    claim.open = False
+    claim.writer.shut()
+    claim.engine.ownership.drop(claim.writer)

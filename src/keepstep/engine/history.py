@@ -1,0 +1,181 @@
+"""Going through a run's checkpoints: light lines, whole states of any of them, and what lies between two."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import asdict
+
+from keepstep.codec.difference import Change, difference
+from keepstep.engine.checkpoints import check_names, load
+from keepstep.engine.context import Engine
+from keepstep.engine.looks import Checkpoint, CheckpointHead, PageOf
+from keepstep.engine.moments import moment
+from keepstep.engine.rows import check_id, check_page, find
+from keepstep.engine.shape import Shape
+from keepstep.errors import BadInput, NoSuchCheckpoint
+from keepstep.log.fold import Fold
+from keepstep.log.ledger import key_of_label
+from keepstep.log.records import AnyRecord, Saved, decode_head
+
+CHUNK_MIN = 64
+"""Heads read at once; a run's other records lie between its checkpoints."""
+
+
+async def history(
+    engine: Engine, run_id: str, *, newest_first: bool, limit: int, cursor: str | None
+) -> PageOf[CheckpointHead]:
+    """A page of checkpoints, of all lines, without their states."""
+    check_page(limit)
+    _, row = await find(engine, run_id)
+    at = _cursor(cursor, row.seq + 1 if newest_first else 0)
+    items: list[CheckpointHead] = []
+    while len(items) <= limit:
+        heads, at = await _chunk(engine, run_id, at, newest_first=newest_first, count=max(CHUNK_MIN, 2 * limit))
+        items += [checkpoint_head(head) for head in heads if isinstance(head, Saved)]
+        if not heads:
+            break
+    more = str(items[limit - 1].seq) if len(items) > limit else None
+    return PageOf(items[:limit], more)
+
+
+async def _chunk(
+    engine: Engine, run_id: str, at: int, *, newest_first: bool, count: int
+) -> tuple[list[AnyRecord], int]:
+    if newest_first:
+        found = await engine.store.records(run_id, until=at - 1, bodies=False, newest_first=True, limit=count)
+        found = sorted(found, reverse=True)
+    else:
+        found = await engine.store.records(run_id, after=at, bodies=False, limit=count)
+    heads = [decode_head(one.head) for one in found]
+    return heads, heads[-1].seq if heads else at
+
+
+def _cursor(cursor: str | None, start: int) -> int:
+    if cursor is None:
+        return start
+    if not isinstance(cursor, str) or not cursor.isdecimal() or len(cursor) > 12:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BadInput(f"cursor= is {cursor!r}; pass the .next of the page before.")
+    return int(cursor)
+
+
+def checkpoint_head(head: Saved) -> CheckpointHead:
+    """A checkpoint's head as people read it."""
+    return CheckpointHead(
+        seq=head.seq,
+        step=head.step,
+        next=head.next,
+        label=head.label,
+        line=head.line,
+        at=moment(head.at_us),
+        epoch=head.epoch,
+        parent_seq=head.parent or None,
+        state_bytes=head.whole_bytes,
+        stored_bytes=head.body_bytes,
+    )
+
+
+async def at(
+    engine: Engine,
+    shape: Shape,
+    run_id: str,
+    *,
+    step: int | None = None,
+    seq: int | None = None,
+    label: str | None = None,
+) -> Checkpoint:
+    """One checkpoint with its state: by step of the current line, by seq, by label (the newest), or the current one."""
+    _, row = await find(engine, run_id)
+    return await read(engine, shape, run_id, row, await locate(engine, run_id, row, step=step, seq=seq, label=label))
+
+
+async def current(engine: Engine, shape: Shape, run_id: str) -> Checkpoint | None:
+    """The current checkpoint; None when there is no such run, or nothing saved in it."""
+    check_id(engine.limits, run_id)
+    row = (await engine.store.view(run_id)).row
+    return await read(engine, shape, run_id, row, row.saved) if row is not None and row.saved else None
+
+
+async def read(engine: Engine, shape: Shape, run_id: str, row: Fold, seq: int) -> Checkpoint:
+    """The checkpoint that is record `seq`."""
+    loaded = await load(engine, run_id, seq)
+    state = shape.read(run_id, loaded.parts, loaded.head.version)
+    head = checkpoint_head(loaded.head)
+    return Checkpoint(**asdict(head), run_id=run_id, workflow=row.workflow, version=loaded.head.version, state=state)
+
+
+async def locate(
+    engine: Engine, run_id: str, row: Fold, *, step: int | None, seq: int | None, label: str | None
+) -> int:
+    """The seq of the checkpoint that is meant."""
+    if sum(one is not None for one in (step, seq, label)) > 1:
+        raise BadInput("Give one of step=, seq= and label=.")
+    if not row.saved:
+        raise NoSuchCheckpoint(f"Run {run_id!r} has no checkpoint yet.", run_id)
+    if step is not None:
+        return await _by_step(engine, run_id, row, step)
+    if seq is not None:
+        return await _by_seq(engine, run_id, seq)
+    if label is not None:
+        check_names(engine.limits, label=label)
+        found = await engine.store.effects(run_id, [key_of_label(label)])
+        if not found:
+            raise NoSuchCheckpoint(f"Run {run_id!r} has no checkpoint with the label {label!r}.", run_id)
+        return found[0].began
+    return row.saved
+
+
+async def _by_seq(engine: Engine, run_id: str, seq: int) -> int:
+    found = await engine.store.pick(run_id, [seq]) if isinstance(seq, int) and seq > 0 else []  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not found or not isinstance(decode_head(found[0].head), Saved):
+        raise NoSuchCheckpoint(
+            f"Record {seq} of run {run_id!r} is not a checkpoint; history() lists their seqs.", run_id
+        )
+    return seq
+
+
+async def _by_step(engine: Engine, run_id: str, row: Fold, step: int) -> int:
+    """Follow the jumps back along the current line; a few dozen heads whatever its length."""
+    if isinstance(step, bool) or not isinstance(step, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BadInput(f"step= is {step!r}; give a whole number.")
+    later: int | None = None
+    seq = _nearest_jump(row, step)
+    while seq:
+        head = await _saved_head(engine, run_id, seq)
+        if head.step == step:
+            return seq
+        if head.step < step:
+            raise NoSuchCheckpoint(
+                f"Run {run_id!r} has no step {step} on its line; the steps around it are {head.step} and "
+                f"{later if later is not None else 'none later'}.",
+                run_id,
+            )
+        later = head.step
+        seq = head.jump if head.jump and head.jump_step >= step else head.parent
+    raise NoSuchCheckpoint(f"Run {run_id!r} has no step {step}; its first is {later}.", run_id)
+
+
+def _nearest_jump(row: Fold, step: int) -> int:
+    """The earliest of the checkpoints the row knows that is not before the step."""
+    fit = [seq for seq, known_step, _ in row.jumps if known_step >= step]
+    return fit[0] if fit else row.saved
+
+
+async def _saved_head(engine: Engine, run_id: str, seq: int) -> Saved:
+    found = await engine.store.records(run_id, after=seq - 1, until=seq, bodies=False)
+    head = decode_head(found[0].head) if found else None
+    if not isinstance(head, Saved):
+        raise NoSuchCheckpoint(
+            f"Record {seq} of run {run_id!r} should be a checkpoint; store.verify() tells more.", run_id
+        )
+    return head
+
+
+async def diff(
+    engine: Engine, shape: Shape, run_id: str, old: int | None, new: int | None, *, other: str | None
+) -> list[Change]:
+    """What changed from one step to another, or between the steps of two runs; None means the current step."""
+    states: list[Any] = []
+    for one_id, step in ((run_id, old), (other or run_id, new)):
+        states.append((await at(engine, shape, one_id, step=step)).state)
+    return difference(states[0], states[1])

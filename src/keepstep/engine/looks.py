@@ -1,0 +1,152 @@
+"""What reading gives: plain frozen values, the same for sync and async handles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from keepstep.log.chain import Damage
+from keepstep.log.records import TagValue
+
+T = TypeVar("T")
+
+
+class HolderLook(msgspec.Struct, frozen=True):
+    """Who has a run now."""
+
+    owner: str
+    until: datetime
+    stands: bool
+    """False when the owner is dead or its lease has passed: the run may be taken over."""
+
+
+class ParentLook(msgspec.Struct, frozen=True):
+    """Where a fork came from."""
+
+    run_id: str
+    step: int
+    seq: int
+
+
+class RunHead(msgspec.Struct, frozen=True):
+    """A run without its state: one line of a list."""
+
+    run_id: str
+    workflow: str
+    status: str
+    step: int | None
+    next: str | None
+    label: str | None
+    tags: Mapping[str, TagValue]
+    parent: ParentLook | None
+    holder: HolderLook | None
+    created: datetime
+    changed: datetime
+    """When the status last changed."""
+    saved: datetime | None
+    until: datetime | None
+    """When a waiting run goes on by itself."""
+    gates: Sequence[str]
+    cancelling: bool
+    """Somebody asked for it to be cancelled."""
+    line: int
+    epoch: int
+    incarnation: int
+    deaths: int
+    """How many owners died in it since its last new checkpoint."""
+    seq: int
+    digest: str
+    """The end of its chain; keep it elsewhere, and `verify(expect=digest)` compares."""
+
+
+class Look(RunHead, frozen=True):
+    """A run with its state."""
+
+    state: Any = None
+    result: Any = None
+    error: Mapping[str, Any] | None = None
+    note: Any = None
+
+
+class CheckpointHead(msgspec.Struct, frozen=True):
+    """A checkpoint without its state: one line of a history."""
+
+    seq: int
+    step: int
+    next: str | None
+    label: str | None
+    line: int
+    at: datetime
+    epoch: int
+    parent_seq: int | None
+    state_bytes: int
+    """The state's size, encoded."""
+    stored_bytes: int
+    """What this checkpoint added to the store."""
+
+
+class Checkpoint(CheckpointHead, frozen=True):
+    """A checkpoint with its state."""
+
+    run_id: str = ""
+    workflow: str = ""
+    version: int = 1
+    state: Any = None
+
+
+class PageOf(msgspec.Struct, Generic[T], frozen=True):
+    """A part of a list; pass `next` as `cursor` for the following part."""
+
+    items: Sequence[T]
+    next: str | None
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """How a run was left by `carry`: no exceptions to sort."""
+
+    run_id: str
+    status: str
+    """The run's status; `deleted` when it was deleted on the way."""
+    result: Any = None
+    gates: Sequence[str] = ()
+    until: datetime | None = None
+    error: BaseException | None = None
+    """What the function raised, or why the run could not be entered (held, cancelled)."""
+
+    @property
+    def finished(self) -> bool:
+        """The run has its result."""
+        return self.status == "finished"
+
+
+class Verification(msgspec.Struct, frozen=True):
+    """What `verify` found."""
+
+    run_id: str
+    records: int
+    digest: str
+    damage: Sequence[Damage]
+    last_good: int | None
+    """Seq of the newest checkpoint that can be read whole; `at(run_id, seq=...)` gives it."""
+
+    @property
+    def ok(self) -> bool:
+        """Nothing is wrong."""
+        return not self.damage
+
+
+class Size(msgspec.Struct, frozen=True):
+    """What a run, or a whole store, weighs, in bytes."""
+
+    total: int
+    heads: int
+    bodies: int
+    records: int
+    runs: int = 1
+    state: int = 0
+    """The newest state, encoded whole."""
+    by_key: Mapping[str, int] = {}
+    """The newest state's bytes by its keys, heaviest first."""

@@ -1,0 +1,44 @@
+"""The ledger index: key digest → where a keyed thing began and how it ended. Computed from the records."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import NamedTuple
+
+from keepstep.log.chain import DIGEST_BYTES
+from keepstep.log.records import Answered, Asked, Began, Expired, Inherited, Record, Saved, Slept, Took
+
+_OUTCOMES = frozenset(("returned", "raised", "doubted", "settled", "witnessed", "undo_began", "undone", "undo_failed"))
+
+
+class LedgerEntry(NamedTuple):
+    """One line of the index. `ended` is 0 while nothing has ended it."""
+
+    key: bytes
+    began: int
+    ended: int
+    how: str
+    """The kind of the record at `ended`, or at `began` while it is open."""
+
+
+def key_of_label(label: str) -> bytes:
+    """The key under which the newest checkpoint with this label is found."""
+    return blake2b(label.encode(), digest_size=DIGEST_BYTES, person=b"keepstep label").digest()
+
+
+def ledger_change(record: Record) -> LedgerEntry | None:
+    """How a record changes the index; None when it does not."""
+    if isinstance(record, Saved):
+        if record.label is None:
+            return None
+        return LedgerEntry(key_of_label(record.label), record.seq, record.seq, record.kind)
+    if isinstance(record, Began | Asked | Slept):
+        return LedgerEntry(record.key, record.seq, 0, record.kind)
+    if isinstance(record, Inherited | Took):
+        return LedgerEntry(record.key, record.seq, record.seq, record.kind)
+    if isinstance(record, Answered | Expired):
+        return LedgerEntry(record.key, record.asked, record.seq, record.kind) if record.key else None
+    if record.kind in _OUTCOMES:
+        began: int = record.began or record.seq  # type: ignore[attr-defined]
+        return LedgerEntry(record.key, began, record.seq, record.kind)  # type: ignore[attr-defined]
+    return None

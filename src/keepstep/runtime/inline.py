@@ -1,0 +1,146 @@
+"""Waiting inside the call, in the calling thread: how sync handles drive the coroutines of the engine."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from keepstep.errors import WrongUse
+from keepstep.runtime.clock import Clock
+from keepstep.store.commit_queue import CommitQueue
+
+T = TypeVar("T")
+
+
+def drive(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that never suspends; it is an error if it does."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value
+    coroutine.close()
+    raise WrongUse("Something was awaited that only an event loop can wait for. Use keepstep.open_async() for it.")
+
+
+class InlinePromise:
+    """An outcome that one thread sets and another waits for."""
+
+    __slots__ = ("_error", "_value", "_woken", "done")
+
+    def __init__(self) -> None:
+        self.done = False
+        self._value: Any = None
+        self._error: BaseException | None = None
+        self._woken: threading.Event | None = None
+
+    def set(self, value: Any) -> None:
+        """Give the value; wakes whoever waits."""
+        self._value = value
+        self._finish()
+
+    def fail(self, error: BaseException) -> None:
+        """Give an error instead."""
+        self._error = error
+        self._finish()
+
+    def wake(self) -> bool:
+        """Let the thread that waits look around; False when none does."""
+        if self._woken is None:
+            return False
+        self._woken.set()
+        return True
+
+    def sleep(self, seconds: float) -> None:
+        """Wait until woken. `prepare` must have been called before the last look around."""
+        if self._woken is not None:
+            self._woken.wait(seconds)
+
+    def prepare(self) -> None:
+        """From here on a wake is not lost."""
+        self._woken = threading.Event()
+
+    def result(self) -> Any:
+        """The value, or raise the error."""
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+    def _finish(self) -> None:
+        self.done = True
+        self.wake()
+
+
+class Turnstile:
+    """A thread's lock in the form of an asynchronous one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    async def __aenter__(self) -> None:
+        self._lock.acquire()
+
+    async def __aexit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+class InlineRuntime:
+    """One of the waiting threads leads the commits; the others sleep until they are told, or the lead falls to them."""
+
+    name = "sync"
+    watch_seconds = 1.0
+    """How often a waiting thread looks whether its leader is still there; only after a leader was interrupted."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+
+    def mutex(self) -> threading.RLock:
+        """A lock held for microseconds."""
+        return threading.RLock()  # type: ignore[return-value]
+
+    def turnstile(self) -> Turnstile:
+        """A lock that is held while something is awaited."""
+        return Turnstile()
+
+    def promise(self) -> InlinePromise:
+        """A new promise."""
+        return InlinePromise()
+
+    async def wait(self, queue: CommitQueue, promise: InlinePromise) -> Any:
+        """Wait for a promise, leading the commits if nobody does."""
+        while not promise.done:
+            if not queue.lead():
+                promise.prepare()
+                if not promise.done and not queue.lead():
+                    promise.sleep(self.watch_seconds)
+                    continue
+                if promise.done:
+                    break
+            try:
+                while not promise.done:
+                    assert not queue.idle, "whoever waits has something in the queue"
+                    await queue.round()
+            finally:
+                self._hand_over(queue)
+        return promise.result()
+
+    def nudge(self, queue: CommitQueue) -> None:
+        """Have what waits written, though nobody waits for it."""
+        drive(queue.drain())
+
+    async def drain(self, queue: CommitQueue) -> None:
+        """Have everything that waits written, and wait for it; for a store that is being closed."""
+        await queue.drain()
+
+    async def pause(self, seconds: float) -> None:
+        """Let the time pass."""
+        self.clock.sleep(seconds)
+
+    async def call(self, function: Callable[[], T]) -> T:
+        """Run the user's function, here."""
+        return function()
+
+    def _hand_over(self, queue: CommitQueue) -> None:
+        for item in queue.follow():
+            if item.wake():
+                return

@@ -1,0 +1,1 @@
+INSERT INTO tombstones (id, incarnation, epoch) VALUES (?1, ?2, ?3)

@@ -1,0 +1,1 @@
+UPDATE records SET body = NULL WHERE key BETWEEN ?1 AND ?2 AND body IS NOT NULL

@@ -1,0 +1,1 @@
+DELETE FROM owners WHERE id = ?1

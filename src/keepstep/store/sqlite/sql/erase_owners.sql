@@ -1,0 +1,2 @@
+-- In a copy of the store: nobody holds a run there.
+DELETE FROM owners

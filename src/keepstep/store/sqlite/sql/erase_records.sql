@@ -1,0 +1,1 @@
+DELETE FROM records WHERE key BETWEEN ?1 AND ?2

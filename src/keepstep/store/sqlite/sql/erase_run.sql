@@ -1,0 +1,1 @@
+DELETE FROM runs WHERE key = ?1

@@ -1,0 +1,1 @@
+DELETE FROM tags WHERE run = ?1

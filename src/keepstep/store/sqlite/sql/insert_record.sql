@@ -1,0 +1,1 @@
+INSERT INTO records (key, head, body) VALUES (?1, ?2, ?3)

@@ -1,0 +1,1 @@
+SELECT key, began, ended, how FROM ledger WHERE run = ?1

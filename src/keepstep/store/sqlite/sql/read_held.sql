@@ -1,0 +1,1 @@
+SELECT id, seq, digest, row FROM runs WHERE owner = ?1

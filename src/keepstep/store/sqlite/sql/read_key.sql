@@ -1,0 +1,1 @@
+SELECT key FROM runs WHERE id = ?1

@@ -1,0 +1,1 @@
+SELECT key, head, body FROM records WHERE key = ?1

@@ -1,0 +1,1 @@
+SELECT name, value, created_us, changed_us FROM tags WHERE run = ?1

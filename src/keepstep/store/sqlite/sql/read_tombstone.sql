@@ -1,0 +1,1 @@
+SELECT incarnation, epoch FROM tombstones WHERE id = ?1

@@ -1,0 +1,1 @@
+UPDATE records SET body = ?2 WHERE key = ?1

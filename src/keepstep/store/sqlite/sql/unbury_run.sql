@@ -1,0 +1,1 @@
+DELETE FROM tombstones WHERE id = ?1

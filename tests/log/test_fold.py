@@ -1,0 +1,412 @@
+"""The fold: what the records of a log add up to, computed anew or kept along the way, always the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keepstep.errors import NotAllowed
+from keepstep.log.chain import Stored
+from keepstep.log.fold import Fold, Folding, Wait, decode_fold, encode_fold, fold, thaw
+from keepstep.log.grow import Draft, grow
+from keepstep.log.lifecycle import leads_to
+from keepstep.log.records import (
+    KINDS,
+    Answered,
+    Asked,
+    Began,
+    Cancelled,
+    CancelRequested,
+    Claimed,
+    Doubted,
+    Expired,
+    Failed,
+    Finished,
+    Noted,
+    Opened,
+    Pruned,
+    Raised,
+    Record,
+    Released,
+    Reopened,
+    Returned,
+    RolledBack,
+    Saved,
+    Sent,
+    Settled,
+    Slept,
+    Tagged,
+    decode_head,
+)  # fmt: skip
+
+
+def refold(stored: list[Stored]) -> Fold:
+    return fold("r", [(decode_head(one.head), one.digest) for one in stored])
+
+
+class Log:
+    """A log that grows record by record."""
+
+    def __init__(self, *records: Record) -> None:
+        self.row = Folding()
+        self.stored: list[Stored] = []
+        self.now_us = 1000
+        for one in records:
+            self.add(one)
+
+    def add(self, record: Record) -> Folding:
+        self.now_us += 10
+        grown = grow(self.row, "r", [Draft(record)], now_us=self.now_us, batch=b"b", epoch=1, holder=True)
+        self.stored += grown.records
+        return self.row
+
+
+def claimed_log(*records: Record) -> Log:
+    return Log(Opened(workflow="w"), Claimed(owner="owner-1", epoch=1), *records)
+
+
+# --- any log ---------------------------------------------------------------------------------------------------------
+
+KEYS = st.sampled_from([b"key 1", b"key 2", b"key 3"])
+NAMES = st.sampled_from(["a", "b"])
+WHEN = st.none() | st.integers(0, 5000)
+FIELDS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
+    "opened": {"workflow": NAMES, "incarnation": st.integers(1, 3), "parent_run": st.none() | NAMES},
+    "saved": {"step": st.integers(1, 99), "next": st.none() | NAMES, "label": st.none() | NAMES},
+    "rolled_back": {"to": st.integers(1, 9), "to_step": st.integers(1, 9), "line": st.integers(2, 9)},
+    "tagged": {"tags": st.dictionaries(NAMES, st.none() | st.integers(0, 3) | NAMES)},
+    "noted": {"namespace": st.sampled_from(["progress", "import"])},
+    "claimed": {
+        "owner": NAMES,
+        "reason": st.sampled_from(["entered", "worker", "took_over"]),
+        "epoch": st.integers(1, 9),
+    },
+    "released": {"reason": st.sampled_from(["left", "waits"])},
+    "began": {"key": KEYS, "tool": NAMES, "once": st.booleans()},
+    "inherited": {"key": KEYS, "tool": NAMES, "parent_seq": st.just(1)},
+    "asked": {"gate": NAMES, "key": KEYS, "until_us": WHEN},
+    "answered": {"gate": NAMES},
+    "expired": {"gate": NAMES},
+    "slept": {"key": KEYS, "until_us": WHEN, "message": st.none() | NAMES},
+    "sent": {"name": NAMES},
+} | {
+    kind: {"key": KEYS}
+    for kind in ("returned", "raised", "doubted", "settled", "witnessed", "undo_began", "undone", "undo_failed", "took")
+}
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> list[tuple[Stored, Fold]]:
+    """Records that are allowed one after the other, each with the row that was kept along the way."""
+    log = Log()
+    log.add(draw(st.builds(Opened, **FIELDS["opened"])))
+    rows = [log.row.freeze()]
+    for _ in range(draw(st.integers(0, 25))):
+        allowed = sorted(kind for kind in KINDS if leads_to(kind, log.row.status) is not None)
+        kind = draw(st.sampled_from(allowed))
+        log.add(draw(st.builds(KINDS[kind], **FIELDS.get(kind, {}))))
+        rows.append(log.row.freeze())
+    return list(zip(log.stored, rows, strict=True))
+
+
+@given(logs())
+def test_folding_the_log_gives_the_row_that_was_kept_along_the_way(log: list[tuple[Stored, Fold]]):
+    stored = [one for one, _ in log]
+    for length, (_, row) in enumerate(log, 1):
+        assert refold(stored[:length]) == row
+
+
+@given(logs())
+def test_a_row_is_read_as_it_was_stored(log: list[tuple[Stored, Fold]]):
+    for _, row in log:
+        assert decode_fold(encode_fold(row)) == row
+        assert encode_fold(thaw(row)) == encode_fold(row)
+
+
+@given(logs(), st.data())
+def test_a_fold_can_be_continued_from_any_row(log: list[tuple[Stored, Fold]], data: st.DataObject):
+    start = data.draw(st.integers(0, len(log) - 1))
+    row = thaw(log[start][1])
+    for one, _ in log[start + 1 :]:
+        record = decode_head(one.head)
+        row.apply(record, row.admit(record, "r", holder=True), one.digest)
+    assert row.freeze() == log[-1][1]
+
+
+@given(logs())
+def test_folding_changes_nothing_that_it_reads(log: list[tuple[Stored, Fold]]):
+    records = [(decode_head(one.head), one.digest) for one, _ in log]
+    before = msgspec.msgpack.encode(records)
+    assert fold("r", records) == fold("r", records)
+    assert msgspec.msgpack.encode(records) == before
+
+
+@given(logs())
+def test_a_frozen_row_does_not_move_with_the_one_it_was_taken_from(log: list[tuple[Stored, Fold]]):
+    row = Folding()
+    frozen: list[tuple[Fold, bytes]] = []
+    for one, _ in log:
+        record = decode_head(one.head)
+        row.apply(record, row.admit(record, "r", holder=True), one.digest)
+        frozen.append((row.freeze(), encode_fold(row)))
+    assert [encode_fold(one) for one, _ in frozen] == [data for _, data in frozen]
+
+
+@given(logs())
+def test_a_rows_invariants_hold_after_every_record(log: list[tuple[Stored, Fold]]):
+    for seq, (one, row) in enumerate(log, 1):
+        assert (row.seq, row.digest) == (seq, one.digest)
+        assert (row.owner is None) == (row.status != "running")
+        assert row.created_us <= row.changed_us <= row.at_us
+        assert row.due_us is None or row.status in ("paused", "sleeping")
+        assert (row.ended != 0) == (row.status in ("finished", "failed", "cancelled"))
+        assert not (row.waits and row.status in ("finished", "failed", "cancelled"))
+
+
+def test_a_log_that_breaks_the_rules_does_not_fold():
+    log = claimed_log(Finished())
+    head = Saved(step=1, seq=4)
+    with pytest.raises(NotAllowed, match="is finished"):
+        fold("r", [*((decode_head(one.head), one.digest) for one in log.stored), (head, b"D" * 16)])
+
+
+# --- size ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_row_stays_small_however_long_the_log_grows():
+    log = claimed_log()
+    sizes: dict[int, int] = {}
+    for step in range(1, 5001):
+        log.add(Saved(step=step, next="plan", parent=log.row.saved, depth=log.row.depth + 1))
+        log.add(Noted(namespace="progress"))
+        log.add(Began(key=step.to_bytes(16, "big"), tool="charge"))
+        log.add(Returned(key=step.to_bytes(16, "big"), began=log.row.seq))
+        log.add(Tagged(tags={"step": step}))
+        sizes[step] = len(encode_fold(log.row))
+    assert max(sizes.values()) < 500
+    assert max(sizes.values()) - sizes[8] < 14 * 12  # a jump for each bit of the depth, and wider numbers
+
+
+# --- checkpoints -----------------------------------------------------------------------------------------------------
+
+
+def test_a_checkpoint_says_where_the_run_stands():
+    row = claimed_log(Saved(step=4, next="plan", label="good", depth=1, version=3)).row
+    assert (row.step, row.next, row.label, row.saved, row.version) == (4, "plan", "good", 3, 3)
+    assert row.saved_us == row.at_us
+
+
+def test_jumps_are_the_ancestors_reached_by_clearing_the_lowest_bits_of_the_depth():
+    log = claimed_log()
+    at: dict[int, tuple[int, int, int]] = {}
+    for depth in range(1, 200):
+        log.add(Saved(step=depth * 10, parent=log.row.saved, depth=depth))
+        at[depth] = (log.row.seq, depth * 10, depth)
+        expected: list[tuple[int, int, int]] = []
+        ancestor = depth
+        while ancestor:
+            expected.insert(0, at[ancestor])
+            ancestor &= ancestor - 1
+        assert log.row.jumps == expected
+
+
+def test_a_rollback_goes_back_to_the_jumps_of_its_checkpoint_and_begins_a_line():
+    log = claimed_log(Saved(step=1, depth=1), Saved(step=2, depth=2, parent=3))
+    jumps = list(log.row.jumps)
+    log.add(Saved(step=3, depth=3, parent=4))
+    back = RolledBack(to=4, to_step=2, line=2, next="plan", label="good", depth=2, jumps=jumps, version=2)
+    row = log.add(back)
+    assert (row.saved, row.step, row.depth, row.jumps) == (4, 2, 2, jumps)
+    assert (row.line, row.lines, row.next, row.label, row.version) == (2, 2, "plan", "good", 2)
+
+
+# --- claims ----------------------------------------------------------------------------------------------------------
+
+
+def test_deaths_count_takeovers_since_the_last_checkpoint():
+    log = claimed_log()
+    for epoch in (2, 3):
+        log.add(Claimed(owner="owner-2", epoch=epoch, reason="took_over", before="owner-1"))
+    assert (log.row.deaths, log.row.epoch, log.row.owner) == (2, 3, "owner-2")
+    assert log.add(Saved(step=1, depth=1)).deaths == 0
+    log.add(Claimed(owner="owner-3", epoch=4, reason="took_over"))
+    log.add(Failed())
+    assert log.add(Reopened()).deaths == 0
+
+
+def test_a_run_changes_its_time_of_change_only_with_its_status():
+    log = claimed_log()
+    changed_us = log.row.changed_us
+    log.add(Saved(step=1, depth=1))
+    assert log.row.changed_us == changed_us
+    assert log.add(Released()).changed_us == log.now_us
+
+
+# --- waiting ---------------------------------------------------------------------------------------------------------
+
+
+def asked(gate: str, until_us: int | None = None) -> Asked:
+    return Asked(gate=gate, key=gate.encode(), until_us=until_us)
+
+
+WAITS = Released(reason="waits")
+
+
+def test_a_run_that_leaves_in_order_to_wait_for_an_answer_is_paused():
+    row = claimed_log(asked("g-1"), WAITS).row
+    asked_us = row.waits[0].at_us
+    assert (row.status, row.owner) == ("paused", None)
+    assert row.waits == [Wait("gate", "g-1", 3, None, "question", b"g-1", asked_us)]
+    assert row.freeze().asking_us == asked_us < row.at_us
+
+
+def test_a_run_that_leaves_in_order_to_wait_for_a_time_or_a_message_sleeps():
+    assert claimed_log(Slept(key=b"k", until_us=9000), WAITS).row.status == "sleeping"
+    assert claimed_log(Slept(key=b"k", message="paid"), WAITS).row.status == "sleeping"
+
+
+def test_an_open_gate_weighs_more_than_a_time():
+    assert claimed_log(Slept(key=b"k", until_us=9000), asked("g-1"), WAITS).row.status == "paused"
+
+
+def test_a_run_that_simply_leaves_is_ready_whatever_it_waits_for():
+    assert claimed_log(asked("g-1"), Released()).row.status == "ready"
+
+
+def test_a_run_that_wants_to_wait_for_nothing_is_ready():
+    assert claimed_log(WAITS).row.status == "ready"
+
+
+def test_an_answer_that_came_before_the_run_left_is_not_waited_for():
+    row = claimed_log(asked("g-1"), asked("g-2"), Answered(gate="g-1"), WAITS).row
+    assert (row.status, row.woken) == ("ready", True)
+    assert [one.name for one in row.waits] == ["g-2"]
+
+
+def test_a_message_that_came_before_the_run_left_is_not_waited_for():
+    assert claimed_log(Slept(key=b"k", message="paid"), Sent(name="paid"), WAITS).row.status == "ready"
+    assert claimed_log(Slept(key=b"k", message="paid"), Sent(name="other"), WAITS).row.status == "sleeping"
+
+
+@pytest.mark.parametrize("wake", [Answered(gate="g-1"), Expired(gate="g-1")])
+def test_the_answer_or_the_expiry_of_its_gate_wakes_a_paused_run(wake: Record):
+    log = claimed_log(asked("g-1"), asked("g-2"), WAITS)
+    assert log.add(wake).status == "ready"
+    assert [one.name for one in log.row.waits] == ["g-2"]
+
+
+def test_an_answer_to_no_open_gate_wakes_nobody():
+    log = claimed_log(asked("g-1"), WAITS)
+    assert log.add(Answered(gate="g-9")).status == "paused"
+    assert not log.row.woken
+
+
+def test_a_message_wakes_only_who_waits_for_its_name():
+    log = claimed_log(Slept(key=b"k", message="paid", until_us=9000), WAITS)
+    assert log.add(Sent(name="other")).status == "sleeping"
+    assert log.add(Sent(name="paid")).status == "ready"
+
+
+def test_the_last_doubt_that_is_settled_wakes_a_paused_run():
+    log = claimed_log(
+        Began(key=b"k", tool="charge"), Doubted(key=b"k"), Began(key=b"l", tool="charge"), Doubted(key=b"l")
+    )
+    log.add(asked("doubt of k"))
+    assert log.add(WAITS).status == "paused"
+    assert log.add(Settled(key=b"k")).status == "paused"
+    assert log.add(Settled(key=b"l")).status == "ready"
+
+
+def test_a_question_put_to_a_run_at_rest_pauses_it():
+    assert Log(Opened(workflow="w"), asked("g-1")).row.status == "paused"
+    assert claimed_log(Slept(key=b"k", until_us=9000), WAITS, asked("g-1")).row.status == "paused"
+
+
+def test_a_waiting_run_is_due_at_the_earliest_of_its_times():
+    log = claimed_log(asked("g-1", 9000), asked("g-2"), Slept(key=b"k", until_us=7000))
+    assert log.row.freeze().due_us is None  # it runs
+    log.add(WAITS)
+    assert log.row.freeze().due_us == 7000
+    log.add(Answered(gate="g-1"))
+    assert log.row.freeze().due_us is None  # it is ready
+
+
+def test_a_run_that_waits_without_a_time_is_never_due():
+    assert claimed_log(asked("g-1"), WAITS).row.freeze().due_us is None
+
+
+def test_who_claims_a_waiting_run_starts_with_its_gates_only():
+    log = claimed_log(asked("g-1"), Slept(key=b"k", until_us=7000), Slept(key=b"l", message="paid"), WAITS)
+    row = log.add(Claimed(owner="owner-2", epoch=2))
+    assert ([one.name for one in row.waits], row.woken, row.status) == (["g-1"], False, "running")
+
+
+def test_a_run_that_ended_waits_for_nothing():
+    for end in (Finished(), Failed(), Cancelled()):
+        row = claimed_log(asked("g-1"), CancelRequested(), end).row
+        assert (row.waits, row.cancel, row.owner, row.ended) == ([], 0, None, 5)
+
+
+# --- the rest --------------------------------------------------------------------------------------------------------
+
+
+def test_effects_are_open_until_their_outcome_and_memos_never_are():
+    log = claimed_log(Began(key=b"k", tool="charge"), Began(key=b"m", tool="ask", once=False))
+    assert log.row.open_effects == {b"k": 3}
+    assert log.add(Raised(key=b"k")).open_effects == {}
+    log.add(Began(key=b"k", tool="charge"))
+    row = log.add(Doubted(key=b"k"))
+    assert (row.open_effects, row.doubts) == ({}, {b"k": 7})
+    row = log.add(Settled(key=b"k"))
+    assert (row.open_effects, row.doubts) == ({}, {})
+
+
+def test_tags_are_set_replaced_and_taken_away():
+    log = claimed_log(Tagged(tags={"a": 1, "b": "x"}), Tagged(tags={"a": 2, "b": None, "c": None}))
+    assert log.row.tags == {"a": 2}
+
+
+def test_only_progress_notes_are_the_runs_last_note():
+    log = claimed_log(Noted(namespace="progress"), Noted(namespace="import"))
+    assert log.row.note == 3
+
+
+def test_the_first_of_several_requests_to_cancel_stands():
+    log = claimed_log(CancelRequested(), CancelRequested())
+    assert log.row.cancel == 3
+    row = log.add(Cancelled())
+    assert (row.status, row.cancel, row.ended) == ("cancelled", 0, 5)
+
+
+def test_pruning_changes_nothing_but_the_end_of_the_log():
+    log = claimed_log(Saved(step=1, depth=1))
+    before = log.row.freeze()
+    after = log.add(Pruned(dropped=[(3, 3)])).freeze()
+    assert encode_fold(msgspec.structs.replace(after, seq=before.seq, digest=before.digest, at_us=before.at_us)) == (
+        encode_fold(before)
+    )
+
+
+def test_the_stored_form_of_a_row_is_pinned_to_the_byte():
+    row = Fold(
+        status="paused", workflow="refund", incarnation=2, seq=12, digest=b"D" * 16, epoch=3, owner=None, step=9,
+        next="plan", label="good", line=2, lines=2, saved=9, depth=3, jumps=[(4, 1, 2), (9, 9, 3)], version=4, deaths=1,
+        parent_run="r-0", parent_seq=5, parent_step=4, flow_version="1", flow_fingerprint=b"F", tags={"vip": True},
+        created_us=1, changed_us=2, saved_us=3, at_us=4, note=5, ended=0, cancel=6,
+        waits=[Wait("gate", "g-1", 7, 8, "approval", b"K", 6)], woken=True, open_effects={b"k": 10}, doubts={b"l": 11},
+        mail=[("paid", 9)], undoing=4,
+    )  # fmt: skip
+    assert encode_fold(row).hex() == (
+        "dc0024a6706175736564a6726566756e64020cc4104444444444444444444444444444444403c009a4706c616ea4676f6f64"
+        "020209039293040102930909030401a3722d300504a131c4014681a3766970c3010203040500069197a467617465a3672d31"
+        "0708a8617070726f76616cc4014b06c381c4016b0a81c4016c0b9192a4706169640904"
+    )
+
+
+def test_a_row_from_before_a_field_was_added_reads_with_its_default():
+    older = msgspec.msgpack.encode(msgspec.msgpack.decode(encode_fold(Folding(status="ready", workflow="w")))[:2])
+    assert decode_fold(older) == Fold(status="ready", workflow="w")

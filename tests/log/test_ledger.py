@@ -1,0 +1,69 @@
+"""The ledger index: how each record changes the line of its key."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from keepstep.log.ledger import LedgerEntry, key_of_label, ledger_change
+from keepstep.log.records import KINDS, Returned, Saved
+from tests.log.record_examples import EXAMPLES, KEY
+
+BEGIN = ("began", "asked", "slept")
+STAND = ("inherited", "took")
+END = (
+    "returned",
+    "raised",
+    "doubted",
+    "settled",
+    "witnessed",
+    "undo_began",
+    "undone",
+    "undo_failed",
+    "answered",
+    "expired",
+)
+BEGUN_AT, SEQ = 6, 7
+
+
+@pytest.mark.parametrize("kind", BEGIN)
+def test_a_beginning_opens_the_line_of_its_key(kind: str):
+    assert ledger_change(EXAMPLES[kind]) == LedgerEntry(KEY, SEQ, 0, kind)
+
+
+@pytest.mark.parametrize("kind", STAND)
+def test_what_is_over_when_it_is_written_begins_and_ends_at_once(kind: str):
+    assert ledger_change(EXAMPLES[kind]) == LedgerEntry(KEY, SEQ, SEQ, kind)
+
+
+@pytest.mark.parametrize("kind", END)
+def test_an_outcome_says_where_it_began_and_how_it_ended(kind: str):
+    assert ledger_change(EXAMPLES[kind]) == LedgerEntry(KEY, BEGUN_AT, SEQ, kind)
+
+
+def test_a_memo_has_no_beginning_of_its_own():
+    memo = Returned(key=KEY, tool="ask_model", seq=SEQ)
+    assert ledger_change(memo) == LedgerEntry(KEY, SEQ, SEQ, "returned")
+
+
+def test_a_labelled_checkpoint_is_found_by_its_label():
+    saved = Saved(step=1, label="before refund", seq=SEQ)
+    assert ledger_change(saved) == LedgerEntry(key_of_label("before refund"), SEQ, SEQ, "saved")
+
+
+def test_a_checkpoint_without_a_label_is_not_in_the_index():
+    assert ledger_change(replace(EXAMPLES["saved"], label=None)) is None
+
+
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - {*BEGIN, *STAND, *END, "saved"}))
+def test_no_other_kind_changes_the_index(kind: str):
+    assert ledger_change(EXAMPLES[kind]) is None
+
+
+def test_the_key_of_a_label_is_pinned():
+    assert key_of_label("before refund").hex() == "45c3a10ea66e6944c193988e18a2f2fb"
+
+
+def test_labels_that_only_look_alike_have_their_own_keys():
+    labels = ["a", "A", "ä", "a\u0308", "a ", "", "a\0"]
+    assert len({key_of_label(one) for one in labels}) == len(labels)
