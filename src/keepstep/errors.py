@@ -39,6 +39,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+SHOWN_CHARS_MAX = 200
+"""A message is read by people; a whole document in it hides what it says."""
+
+
+def shown(value: object) -> str:
+    """A value of the user's as a message shows it: cut when it is long, and by its class when it cannot be shown."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - a repr that fails must not hide what is wrong with the value
+        return f"<{type(value).__name__}>"
+    return text if len(text) <= SHOWN_CHARS_MAX else f"{text[:SHOWN_CHARS_MAX]}..."
+
 
 class KeepstepError(Exception):
     """Base of every error of keepstep."""

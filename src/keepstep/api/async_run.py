@@ -26,9 +26,7 @@ class AsyncRun(Held):
         be done next, `label` makes the checkpoint easy to find again.
         """
         claim = self._claimed("save")
-        number = await saves.save(claim, self._shape, self._tape, state, next=next, step=step, label=label)
-        self._state = state
-        return number
+        return await saves.save(claim, self._shape, self._tape, state, next=next, step=step, label=label)
 
     async def finish(self, result: Any = None) -> None:
         """End the run with a result; durable when this returns."""

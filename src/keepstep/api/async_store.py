@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
@@ -10,6 +11,7 @@ from typing import Any, Self
 from keepstep.api.async_run import AsyncRun
 from keepstep.api.carrying import Carried, entered_none, refuse_function
 from keepstep.api.durations import Duration, seconds
+from keepstep.api.places import copy_path
 from keepstep.api.session import Session
 from keepstep.codec.difference import Change
 from keepstep.engine import forks, history, marks, retention, rows, saves, verify
@@ -26,7 +28,7 @@ from keepstep.engine.looks import (
     Verification,
 )  # fmt: skip
 from keepstep.engine.shape import Lift, Shape
-from keepstep.errors import BadInput, NothingToDo
+from keepstep.errors import NothingToDo
 from keepstep.log.records import TagValue
 from keepstep.store.base import Order
 
@@ -303,11 +305,9 @@ class AsyncStore:
         """What a run weighs, by key of its state; without an id, what the store weighs."""
         return await retention.size(self._session.engine, run_id)
 
-    async def backup(self, target: str) -> None:
+    async def backup(self, target: str | os.PathLike[str]) -> None:
         """Write a consistent copy of the store to a new place, while it is in use."""
-        if not isinstance(target, str) or not target:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise BadInput(f"backup() takes the path of the copy, not {target!r}.")
-        await self._session.engine.store.backup(target)
+        await self._session.engine.store.backup(copy_path(target, self.url))
 
     async def close(self) -> None:
         """Release what is held and let go of the store. Twice is fine."""
@@ -336,4 +336,4 @@ class AsyncStore:
         return Shape.of(self._session.options.registry, state, version, lift)
 
     def _handle(self, shape: Shape, entered: Entered) -> AsyncRun:
-        return AsyncRun(entered.claim, shape, entered.tape, entered.state, self._session.options.interrupts)
+        return AsyncRun(entered.claim, shape, entered.tape, self._session.options.interrupts)

@@ -21,13 +21,14 @@ from keepstep.errors import (
     RunWaiting,
     Stop,
     WrongUse,
+    shown,
 )
 
 
 def refuse_function(function: Callable[..., Any], handle: str) -> None:
     """Refuse what cannot be carried."""
     if not callable(function):
-        raise BadInput(f"carry() takes a function of the run, not {function!r}.")
+        raise BadInput(f"carry() takes a function of the run, not {shown(function)}.")
     if handle == "sync" and inspect.iscoroutinefunction(function):
         raise WrongUse(
             f"{getattr(function, '__name__', 'The function')}() is a coroutine function; carry it with "

@@ -16,13 +16,10 @@ from keepstep.log.records import TagValue
 class Held:
     """A run that this process holds."""
 
-    def __init__(
-        self, claim: Claim, shape: Shape, tape: Tape, state: Any, interrupts: tuple[type[BaseException], ...]
-    ) -> None:
+    def __init__(self, claim: Claim, shape: Shape, tape: Tape, interrupts: tuple[type[BaseException], ...]) -> None:
         self._claim = claim
         self._shape = shape
         self._tape = tape
-        self._state = state
         self._interrupts = interrupts
         self._pid = os.getpid()
 
@@ -39,7 +36,7 @@ class Held:
     @property
     def state(self) -> Any:
         """The state last saved, here or by whoever held the run before; None before the first."""
-        return self._state
+        return self._tape.state
 
     @property
     def step(self) -> int | None:

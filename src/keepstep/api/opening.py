@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,7 @@ def open(  # noqa: A001 - keepstep.open reads as it should
     `lease`: how long a frozen process keeps its runs (a dead one on this machine loses them at once). `interrupts`:
     exceptions that leave a run `ready` instead of `failed`. `registry`: the classes that may be stored and read.
     """
-    time = clock or SystemClock()
+    time = SystemClock() if clock is None else clock
     options = settings(time, SystemIds(), registry=registry, limits=limits, lease=lease, interrupts=interrupts)
     store = store_for(place, time, read_only=read_only)
     if not store.blocking:
@@ -59,7 +60,7 @@ class Opening:
         self._clock = clock
         self._store: AsyncStore | None = None
 
-    def __await__(self) -> Any:
+    def __await__(self) -> Generator[Any, None, AsyncStore]:
         return self._open().__await__()
 
     async def __aenter__(self) -> AsyncStore:
@@ -99,7 +100,7 @@ def open_async(
     clock: Clock | None = None,
 ) -> Opening:
     """The same as `open`, for an event loop: `async with keepstep.open_async("runs.db") as store`."""
-    time = clock or SystemClock()
+    time = SystemClock() if clock is None else clock
     return Opening(
         place,
         read_only,

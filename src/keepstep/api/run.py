@@ -25,9 +25,7 @@ class Run(Held):
         be done next, `label` makes the checkpoint easy to find again.
         """
         claim = self._claimed("save")
-        number = drive(saves.save(claim, self._shape, self._tape, state, next=next, step=step, label=label))
-        self._state = state
-        return number
+        return drive(saves.save(claim, self._shape, self._tape, state, next=next, step=step, label=label))
 
     def finish(self, result: Any = None) -> None:
         """End the run with a result; durable when this returns."""

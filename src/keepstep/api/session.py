@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keepstep.api.durations import Duration, seconds
 from keepstep.codec.registry import DEFAULT, Registry
@@ -13,7 +13,7 @@ from keepstep.engine.checkpoints import Tapes
 from keepstep.engine.claims import Claim, giving_back, release
 from keepstep.engine.context import Engine, Ids, Limits, Runtime
 from keepstep.engine.owner import Ownership
-from keepstep.errors import BadInput, KeepstepError, WrongUse
+from keepstep.errors import BadInput, KeepstepError, WrongUse, shown
 from keepstep.runtime.clock import Clock
 from keepstep.runtime.heartbeat import Heartbeat
 from keepstep.runtime.inline import drive
@@ -23,6 +23,8 @@ from keepstep.store.commit_queue import CommitQueue
 
 LEASE_SECONDS_LEAST = 0.2
 """Three heartbeats have to fit in."""
+
+CLOCK_VERBS = ("now_us", "wait", "sleep", "pause")
 
 
 class Settings(NamedTuple):
@@ -49,10 +51,24 @@ def settings(
     kinds = interrupts if isinstance(interrupts, tuple) else (interrupts,)  # pyright: ignore[reportUnnecessaryIsInstance]
     for kind in kinds:
         if not (isinstance(kind, type) and issubclass(kind, BaseException)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise BadInput(f"interrupts= has {kind!r}; give exception classes.")
+            raise BadInput(f"interrupts= has {shown(kind)}; give exception classes.")
+    _check(clock, registry, limits)
     return Settings(
         clock, ids, registry or DEFAULT, limits or Limits(), seconds(lease, "lease", least=LEASE_SECONDS_LEAST), kinds
     )
+
+
+def _check(clock: Any, registry: Any, limits: Any) -> None:
+    """Refuse what would only fail later, somewhere in the depths."""
+    if isinstance(clock, type) or not all(callable(getattr(clock, verb, None)) for verb in CLOCK_VERBS):
+        raise BadInput(f"clock= is {shown(clock)}; give a clock, such as keepstep.testing.Clock().")
+    if registry is not None and not isinstance(registry, Registry):
+        raise BadInput(f"registry= is {shown(registry)}; give a keepstep.Registry().")
+    if limits is not None and not isinstance(limits, Limits):
+        raise BadInput(f"limits= is {shown(limits)}; give keepstep.Limits(...).")
+    for name, most in (limits or Limits())._asdict().items():
+        if isinstance(most, bool) or not isinstance(most, int) or most < 0:
+            raise BadInput(f"limits= has {name}={shown(most)}; give a whole number from 0 up.")
 
 
 class Session:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from keepstep.api.carrying import Carried, entered_none, refuse_function
 from keepstep.api.durations import Duration, seconds
+from keepstep.api.places import copy_path
 from keepstep.api.run import Run
 from keepstep.api.session import Session
 from keepstep.codec.difference import Change
@@ -25,7 +27,7 @@ from keepstep.engine.looks import (
     Verification,
 )  # fmt: skip
 from keepstep.engine.shape import Lift, Shape
-from keepstep.errors import BadInput, NothingToDo
+from keepstep.errors import NothingToDo
 from keepstep.log.records import TagValue
 from keepstep.runtime.inline import drive
 from keepstep.store.base import Order
@@ -307,11 +309,9 @@ class Store:
         """What a run weighs, by key of its state; without an id, what the store weighs."""
         return drive(retention.size(self._session.engine, run_id))
 
-    def backup(self, target: str) -> None:
+    def backup(self, target: str | os.PathLike[str]) -> None:
         """Write a consistent copy of the store to a new place, while it is in use."""
-        if not isinstance(target, str) or not target:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise BadInput(f"backup() takes the path of the copy, not {target!r}.")
-        drive(self._session.engine.store.backup(target))
+        drive(self._session.engine.store.backup(copy_path(target, self.url)))
 
     def close(self) -> None:
         """Release what is held and let go of the store. Twice is fine."""
@@ -340,4 +340,4 @@ class Store:
         return Shape.of(self._session.options.registry, state, version, lift)
 
     def _handle(self, shape: Shape, entered: Entered) -> Run:
-        return Run(entered.claim, shape, entered.tape, entered.state, self._session.options.interrupts)
+        return Run(entered.claim, shape, entered.tape, self._session.options.interrupts)

@@ -8,7 +8,7 @@ from enum import Enum, Flag
 from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin
 
 from keepstep.codec.kinds import Kind, kind_of
-from keepstep.errors import BadInput
+from keepstep.errors import BadInput, shown
 
 T = TypeVar("T")
 
@@ -41,20 +41,23 @@ class Registry:
 
         A class may have several names: the last one given is written, all of them are read.
         """
-        if name is None and self.tag_of(cls) is not None:
+        if name is None and isinstance(cls, type) and self.tag_of(cls) is not None:  # pyright: ignore[reportUnnecessaryIsInstance]
             return cls
         if not _fits(cls):
             raise BadInput(
-                f"{cls!r} cannot be registered: it is no dataclass, msgspec Struct, attrs class, pydantic model or "
-                "Enum of its own (a subclass of dict, str or an exception holds more than its fields)."
+                f"{shown(cls)} cannot be registered: it is no dataclass, msgspec Struct, attrs class, pydantic model "
+                "or Enum of its own (a subclass of dict, str or an exception holds more than its fields)."
             )
         tag = f"{cls.__module__}.{cls.__qualname__}" if name is None else name
         if not _writable(tag):
-            raise BadInput(f"{cls!r} cannot be registered as {name!r}: the name must be text that is not empty.")
+            raise BadInput(
+                f"{shown(cls)} cannot be registered as {shown(name)}: the name must be text that is not empty."
+            )
         other = self.class_of(tag)
         if other is not None and other is not cls:
             raise BadInput(
-                f"{cls!r} cannot be registered as {tag!r}: {other!r} has that name. Give one another with name=."
+                f"{shown(cls)} cannot be registered as {shown(tag)}: {other!r} has that name. "
+                "Give one another with name=."
             )
         kind = None if issubclass(cls, Enum) else kind_of(cls)
         if kind is not None:
@@ -123,7 +126,7 @@ def _annotations(cls: Any) -> list[Any]:
         hints = typing.get_type_hints(cls)
     except Exception as error:
         raise BadInput(
-            f"The annotations of {cls!r} cannot be read ({error}). Register the classes it holds one by one."
+            f"The annotations of {shown(cls)} cannot be read ({error}). Register the classes it holds one by one."
         ) from error
     arguments = getattr(cls, "__pydantic_generic_metadata__", {}).get("args", ())
     fields = [field.annotation for field in getattr(cls, "__pydantic_fields__", {}).values()]

@@ -17,7 +17,7 @@ from keepstep.codec.parts import Parts
 from keepstep.engine.bodies import checked, damaged
 from keepstep.engine.context import Engine, Limits
 from keepstep.engine.shape import Shape
-from keepstep.errors import BadInput, NotAllowed, StoreError, TooLarge
+from keepstep.errors import BadInput, NotAllowed, StoreError, TooLarge, shown
 from keepstep.log.chain import Stored
 from keepstep.log.fold import Fields
 from keepstep.log.grow import Draft
@@ -33,6 +33,8 @@ class Tape:
     """Where the frames of a run stand: what the next state is stored as a change of."""
 
     framer: Framer
+    state: Any = None
+    """That state, as its holder gave it or read it; None where nobody asks for it."""
 
     @property
     def latest(self) -> Parts | None:
@@ -74,15 +76,17 @@ class SaveDraft:
         step: int | None,
         label: str | None,
         version: int,
+        state: Any = None,
     ) -> None:
         self._tape = tape
         self._parts = parts
+        self._state = state
         self._run_id = run_id
         self._next = next
         self._asked_step = step
         self._label = label
         self._version = version
-        self._before: Framer | None = None
+        self._before: tuple[Framer, Any] | None = None
         self.step = 0
         """The step it got."""
 
@@ -92,8 +96,9 @@ class SaveDraft:
         plan = self._tape.framer.next(self._parts)
         body = pack(plan.content)
         seq = row.seq + ahead + 1
-        self._before = self._tape.framer
-        self._tape.framer = framer = self._before.copy()
+        self._before = self._tape.framer, self._tape.state
+        framer = self._tape.framer.copy()
+        self._tape.framer, self._tape.state = framer, self._state
         framer.accept(plan, seq, len(body))
         floor = (row.depth + 1) & row.depth
         jump_seq, jump_step = next(((one[0], one[1]) for one in reversed(row.jumps) if one[2] <= floor), (0, 0))
@@ -118,7 +123,7 @@ class SaveDraft:
     def rewind(self) -> None:
         """The record was not written: the tape is where it was."""
         if self._before is not None:
-            self._tape.framer, self._before = self._before, None
+            (self._tape.framer, self._tape.state), self._before = self._before, None
 
     def _place(self, row: Fields) -> int:
         if self._asked_step is None:
@@ -168,11 +173,11 @@ def check_names(limits: Limits, **names: str | None) -> None:
         if name is None:
             continue
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise BadInput(f"{what}= is {name!r}; give text.")
+            raise BadInput(f"{what}= is {shown(name)}; give text.")
         try:
             size = len(name.encode())
         except UnicodeEncodeError:
-            raise BadInput(f"{what}= is {name!r}, which is not valid text (a lone surrogate).") from None
+            raise BadInput(f"{what}= is {shown(name)}, which is not valid text (a lone surrogate).") from None
         if not name or size > limits.name_bytes:
             raise BadInput(f"{what}= has {size} bytes; give 1 to {limits.name_bytes}.")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from keepstep.codec.framer import Framer
 from keepstep.engine.checkpoints import Tape, check_names, load
@@ -17,7 +17,6 @@ class Entered(NamedTuple):
 
     claim: Claim
     tape: Tape
-    state: Any
 
 
 async def enter_run(engine: Engine, shape: Shape, run_id: str, workflow: str | None, wait_seconds: float) -> Entered:
@@ -45,11 +44,12 @@ async def enter_due(engine: Engine, shape: Shape, workflow: str | None, limit: i
 async def _load(engine: Engine, shape: Shape, claim: Claim) -> Entered:
     row = claim.row
     if not row.saved:
-        return Entered(claim, Tape(Framer.fresh()), None)
+        return Entered(claim, Tape(Framer.fresh()))
     try:
         loaded = await load(engine, claim.run_id, row.saved)
-        state = shape.read(claim.run_id, loaded.parts, loaded.head.version)
-        return Entered(claim, loaded.tape(), state)
+        tape = loaded.tape()
+        tape.state = shape.read(claim.run_id, loaded.parts, loaded.head.version)
+        return Entered(claim, tape)
     except BaseException:
         await release(claim, "unreadable")
         raise

@@ -14,7 +14,7 @@ from keepstep.engine.decisions import decide
 from keepstep.engine.history import locate
 from keepstep.engine.rows import check_id, find
 from keepstep.engine.shape import Shape
-from keepstep.errors import BadInput, RunExists
+from keepstep.errors import BadInput, RunExists, shown
 from keepstep.log.fold import Fold
 from keepstep.log.grow import Draft
 from keepstep.log.records import Opened, Tagged
@@ -74,7 +74,7 @@ def edit(state: Any, edits: Edits) -> Any:
         return {key: value for key, value in merged.items() if value is not REMOVE}
     for name, value in edits.items():
         if not hasattr(state, name) or value is REMOVE:
-            raise BadInput(f"The state, a {type(state).__name__}, has no field {name!r} that can be edited.")
+            raise BadInput(f"The state, a {type(state).__name__}, has no field {shown(name)} that can be edited.")
     return _with_fields(state, edits)
 
 

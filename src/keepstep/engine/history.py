@@ -11,9 +11,9 @@ from keepstep.engine.checkpoints import check_names, load
 from keepstep.engine.context import Engine
 from keepstep.engine.looks import Checkpoint, CheckpointHead, PageOf
 from keepstep.engine.moments import moment
-from keepstep.engine.rows import check_id, check_page, find
+from keepstep.engine.rows import check_direction, check_id, check_page, find
 from keepstep.engine.shape import Shape
-from keepstep.errors import BadInput, NoSuchCheckpoint
+from keepstep.errors import BadInput, NoSuchCheckpoint, shown
 from keepstep.log.fold import Fold
 from keepstep.log.ledger import key_of_label
 from keepstep.log.records import AnyRecord, Saved, decode_head
@@ -27,6 +27,7 @@ async def history(
 ) -> PageOf[CheckpointHead]:
     """A page of checkpoints, of all lines, without their states."""
     check_page(limit)
+    check_direction(newest_first)
     _, row = await find(engine, run_id)
     at = _cursor(cursor, row.seq + 1 if newest_first else 0)
     items: list[CheckpointHead] = []
@@ -55,7 +56,7 @@ def _cursor(cursor: str | None, start: int) -> int:
     if cursor is None:
         return start
     if not isinstance(cursor, str) or not cursor.isdecimal() or len(cursor) > 12:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise BadInput(f"cursor= is {cursor!r}; pass the .next of the page before.")
+        raise BadInput(f"cursor= is {shown(cursor)}; pass the .next of the page before.")
     return int(cursor)
 
 
@@ -126,10 +127,12 @@ async def locate(
 
 
 async def _by_seq(engine: Engine, run_id: str, seq: int) -> int:
-    found = await engine.store.pick(run_id, [seq]) if isinstance(seq, int) and seq > 0 else []  # pyright: ignore[reportUnnecessaryIsInstance]
+    if isinstance(seq, bool) or not isinstance(seq, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BadInput(f"seq= is {shown(seq)}; give a whole number.")
+    found = await engine.store.pick(run_id, [seq]) if seq > 0 else []
     if not found or not isinstance(decode_head(found[0].head), Saved):
         raise NoSuchCheckpoint(
-            f"Record {seq} of run {run_id!r} is not a checkpoint; history() lists their seqs.", run_id
+            f"Record {shown(seq)} of run {run_id!r} is not a checkpoint; history() lists their seqs.", run_id
         )
     return seq
 
@@ -137,7 +140,7 @@ async def _by_seq(engine: Engine, run_id: str, seq: int) -> int:
 async def _by_step(engine: Engine, run_id: str, row: Fold, step: int) -> int:
     """Follow the jumps back along the current line; a few dozen heads whatever its length."""
     if isinstance(step, bool) or not isinstance(step, int):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise BadInput(f"step= is {step!r}; give a whole number.")
+        raise BadInput(f"step= is {shown(step)}; give a whole number.")
     later: int | None = None
     seq = _nearest_jump(row, step)
     while seq:
@@ -146,13 +149,13 @@ async def _by_step(engine: Engine, run_id: str, row: Fold, step: int) -> int:
             return seq
         if head.step < step:
             raise NoSuchCheckpoint(
-                f"Run {run_id!r} has no step {step} on its line; the steps around it are {head.step} and "
+                f"Run {run_id!r} has no step {shown(step)} on its line; the steps around it are {head.step} and "
                 f"{later if later is not None else 'none later'}.",
                 run_id,
             )
         later = head.step
         seq = head.jump if head.jump and head.jump_step >= step else head.parent
-    raise NoSuchCheckpoint(f"Run {run_id!r} has no step {step}; its first is {later}.", run_id)
+    raise NoSuchCheckpoint(f"Run {run_id!r} has no step {shown(step)}; its first is {later}.", run_id)
 
 
 def _nearest_jump(row: Fold, step: int) -> int:
@@ -176,6 +179,6 @@ async def diff(
 ) -> list[Change]:
     """What changed from one step to another, or between the steps of two runs; None means the current step."""
     states: list[Any] = []
-    for one_id, step in ((run_id, old), (other or run_id, new)):
+    for one_id, step in ((run_id, old), (run_id if other is None else other, new)):
         states.append((await at(engine, shape, one_id, step=step)).state)
     return difference(states[0], states[1])

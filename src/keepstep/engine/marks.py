@@ -10,7 +10,7 @@ from keepstep.engine.claims import Claim
 from keepstep.engine.context import Engine
 from keepstep.engine.decisions import Rule, decide
 from keepstep.engine.rows import check_id, check_tags
-from keepstep.errors import BadInput, NoSuchRun
+from keepstep.errors import BadInput, NoSuchRun, shown
 from keepstep.log.fold import Fields
 from keepstep.log.grow import Draft
 from keepstep.log.records import Noted, Tagged, TagValue
@@ -20,7 +20,7 @@ from keepstep.store.base import View
 def together(tags: Mapping[str, TagValue | None] | None, more: Mapping[str, TagValue | None]) -> dict[str, Any]:
     """Tags as they may be given: in a dict, by keyword, or both."""
     if tags is not None and not isinstance(tags, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise BadInput(f"Tags are given by name, not as {tags!r}.")
+        raise BadInput(f"Tags are given by name, not as {shown(tags)}.")
     return {**(tags or {}), **more}
 
 

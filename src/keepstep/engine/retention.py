@@ -8,13 +8,15 @@ from keepstep.engine.context import Engine
 from keepstep.engine.looks import Size
 from keepstep.engine.moments import moment
 from keepstep.engine.rows import check_id, find
-from keepstep.errors import RunHeld
+from keepstep.errors import BadInput, RunHeld, shown
 from keepstep.store.base import View
 
 
 async def delete(engine: Engine, run_id: str, *, force: bool) -> bool:
     """Erase a run, leaving only its tombstone; False when there was none. A held run needs force."""
     check_id(engine.limits, run_id)
+    if not isinstance(force, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BadInput(f"force= is {shown(force)}; give True or False.")
 
     def decide(view: View) -> None:
         holder = view.holder

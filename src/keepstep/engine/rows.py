@@ -13,7 +13,7 @@ from keepstep.engine.context import Engine, Limits
 from keepstep.engine.looks import HolderLook, Look, PageOf, ParentLook, RunHead
 from keepstep.engine.moments import moment
 from keepstep.engine.shape import Shape
-from keepstep.errors import BadInput, NoSuchRun
+from keepstep.errors import BadInput, NoSuchRun, shown
 from keepstep.log.fold import Fold
 from keepstep.log.lifecycle import STATUSES
 from keepstep.log.records import TagValue
@@ -28,11 +28,11 @@ NEAR_SEARCHED = 200
 def check_id(limits: Limits, run_id: Any) -> None:
     """Refuse what cannot be the id of a run."""
     if not isinstance(run_id, str):
-        raise BadInput(f"A run's id is text, not {run_id!r}.")
+        raise BadInput(f"A run's id is text, not {shown(run_id)}.")
     try:
         size = len(run_id.encode())
     except UnicodeEncodeError:
-        raise BadInput(f"The run id {run_id!r} is not valid text (a lone surrogate).") from None
+        raise BadInput(f"The run id {shown(run_id)} is not valid text (a lone surrogate).") from None
     if not 1 <= size <= limits.id_bytes:
         raise BadInput(f"A run's id has 1 to {limits.id_bytes} bytes; this one has {size}.")
 
@@ -112,18 +112,17 @@ async def runs(
 
 def _check_list(order: Any, newest_first: Any, cursor: Any) -> None:
     if order not in ("created", "changed"):
-        raise BadInput(f"order= is {order!r}; give 'created' or 'changed'.")
-    if not isinstance(newest_first, bool):
-        raise BadInput(f"newest_first= is {newest_first!r}; give True or False.")
+        raise BadInput(f"order= is {shown(order)}; give 'created' or 'changed'.")
+    check_direction(newest_first)
     if cursor is not None and not isinstance(cursor, str):
-        raise BadInput(f"cursor= is {cursor!r}; pass the .next of the page before.")
+        raise BadInput(f"cursor= is {shown(cursor)}; pass the .next of the page before.")
 
 
 def _wanted(status: Any) -> tuple[str, ...]:
     wanted = [status] if isinstance(status, str) or not isinstance(status, Iterable) else list(cast(Any, status))
     for one in wanted if status is not None else ():
         if one not in STATUSES:
-            raise BadInput(f"status= is {one!r}; give one of {', '.join(STATUSES)}.")
+            raise BadInput(f"status= is {shown(one)}; give one of {', '.join(STATUSES)}.")
     return tuple(wanted) if status is not None else ()
 
 
@@ -131,7 +130,7 @@ def _sought(limits: Limits, tags: Mapping[str, TagValue] | None) -> Mapping[str,
     sought = check_tags(limits, {} if tags is None else tags)
     for name, value in sought.items():
         if value is None:
-            raise BadInput(f"Tag {name!r} is None, which no run has; give the value to search for.")
+            raise BadInput(f"Tag {shown(name)} is None, which no run has; give the value to search for.")
     return cast("dict[str, TagValue]", sought)
 
 
@@ -139,32 +138,40 @@ def _start(text: Any) -> str:
     try:
         text.encode()
     except (AttributeError, UnicodeEncodeError):
-        raise BadInput(f"starts_with= is {text!r}; give text.") from None
+        raise BadInput(f"starts_with= is {shown(text)}; give text.") from None
     return text
+
+
+def check_direction(newest_first: Any) -> None:
+    """Refuse what is neither direction."""
+    if not isinstance(newest_first, bool):
+        raise BadInput(f"newest_first= is {shown(newest_first)}; give True or False.")
 
 
 def check_page(limit: Any) -> None:
     """Refuse a page's size that makes no sense."""
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= PAGE_MAX:
-        raise BadInput(f"limit= is {limit!r}; give 1 to {PAGE_MAX}, and pass page.next as cursor= for more.")
+        raise BadInput(f"limit= is {shown(limit)}; give 1 to {PAGE_MAX}, and pass page.next as cursor= for more.")
 
 
 def check_tags(limits: Limits, tags: Mapping[str, TagValue | None]) -> dict[str, TagValue | None]:
     """Refuse tags that are too many, too long, or of a type that cannot be searched for."""
     if not isinstance(tags, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise BadInput(f"Tags are given by name, not as {tags!r}.")
+        raise BadInput(f"Tags are given by name, not as {shown(tags)}.")
     if len(tags) > limits.tags:
         raise BadInput(f"{len(tags)} tags are too many; a run has at most {limits.tags}.")
     for name, value in tags.items():
         check_names(limits, tag=name)
         if value is not None and type(value) not in (str, int, float, bool):
             raise BadInput(
-                f"Tag {name!r} is a {type(value).__name__}; tags are text, numbers, booleans (None removes)."
+                f"Tag {shown(name)} is a {type(value).__name__}; tags are text, numbers, booleans (None removes)."
             )
         if isinstance(value, str) and value:
             check_names(limits, **{f"tag {name}": value})
+        if value != value:  # noqa: PLR0124 - only nan differs from itself
+            raise BadInput(f"Tag {shown(name)} is nan, which is equal to nothing and never found; leave it out.")
         if type(value) is int and not -(1 << 63) <= value < 1 << 63:
-            raise BadInput(f"Tag {name!r} is {value}, which is beyond 64 bits; store it as text.")
+            raise BadInput(f"Tag {shown(name)} is {shown(value)}, which is beyond 64 bits; store it as text.")
     return dict(tags)
 
 

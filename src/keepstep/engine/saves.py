@@ -12,7 +12,7 @@ from keepstep.engine.context import Engine
 from keepstep.engine.decisions import decide
 from keepstep.engine.moments import moment
 from keepstep.engine.shape import Shape
-from keepstep.errors import BadInput, KeepstepError, NoSuchRun, RunHeld, WrongWorkflow
+from keepstep.errors import BadInput, KeepstepError, NoSuchRun, RunHeld, WrongWorkflow, shown
 from keepstep.log.fold import Fold
 from keepstep.log.grow import Draft
 from keepstep.log.records import Opened, Released
@@ -29,7 +29,7 @@ async def save(
     engine = claim.engine
     check(engine, next=next, step=step, label=label)
     parts = cut(engine, shape, state, tape)
-    draft = SaveDraft(tape, parts, claim.run_id, next=next, step=step, label=label, version=shape.version)
+    draft = SaveDraft(tape, parts, claim.run_id, next=next, step=step, label=label, version=shape.version, state=state)
     await claim.writer.write(draft, draft.rewind)
     return draft.step
 
@@ -38,7 +38,7 @@ def check(engine: Engine, *, next: str | None, step: int | None, label: str | No
     """Refuse what cannot stand in a checkpoint."""
     check_names(engine.limits, next=next, label=label)
     if step is not None and (isinstance(step, bool) or not isinstance(step, int) or not 0 <= step < 1 << 53):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise BadInput(f"step= is {step!r}; give a whole number from 0 up.")
+        raise BadInput(f"step= is {shown(step)}; give a whole number from 0 up.")
 
 
 async def save_unclaimed(

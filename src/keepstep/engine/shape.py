@@ -9,7 +9,7 @@ from typing import Any, cast
 from keepstep.codec.kinds import Misfit
 from keepstep.codec.parts import Parts, join, split
 from keepstep.codec.registry import Registry
-from keepstep.errors import BadInput, StateMismatch
+from keepstep.errors import BadInput, StateMismatch, shown
 
 Lift = Callable[[Any], Any]
 
@@ -28,10 +28,12 @@ class Shape:
     def of(cls, registry: Registry, state: type[Any] | None, version: int, lift: Mapping[int, Lift] | None) -> Shape:
         """The shape a caller asks for."""
         if isinstance(version, bool) or not isinstance(version, int) or version < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise BadInput(f"version= is {version!r}; give a whole number from 1 up.")
+            raise BadInput(f"version= is {shown(version)}; give a whole number from 1 up.")
         for old, function in _items(lift):
             if isinstance(old, bool) or not isinstance(old, int) or not callable(function):
-                raise BadInput(f"lift= has {old!r}: {function!r}; give a function for each older version's number.")
+                raise BadInput(
+                    f"lift= has {shown(old)}: {shown(function)}; give a function for each older version's number."
+                )
         if state is dict or state is None:
             return cls(registry, None, version, lift or {})
         known = registry.child()
@@ -99,5 +101,5 @@ def _items(lift: Any) -> list[tuple[Any, Any]]:
     if lift is None:
         return []
     if not isinstance(lift, Mapping):
-        raise BadInput(f"lift= is {lift!r}; give a function for each older version, by its number.")
+        raise BadInput(f"lift= is {shown(lift)}; give a function for each older version, by its number.")
     return list(cast("Mapping[Any, Any]", lift).items())

@@ -9,7 +9,7 @@ from keepstep.engine.checkpoints import load
 from keepstep.engine.context import Engine
 from keepstep.engine.looks import Verification
 from keepstep.engine.rows import check_id, near
-from keepstep.errors import BadInput, KeepstepError, NoSuchRun, StoreError
+from keepstep.errors import BadInput, KeepstepError, NoSuchRun, StoreError, shown
 from keepstep.log.chain import DIGEST_BYTES, Damage, Stored, Walk
 from keepstep.log.fold import Fold, Folding, encode_fold
 from keepstep.log.records import AnyRecord, Pruned, Saved
@@ -101,7 +101,7 @@ def _expected(expect: str | None) -> bytes | None:
         digest = b""
     if len(digest) != DIGEST_BYTES:
         raise BadInput(
-            f"expect= is {expect!r}; give a digest as look(...).digest has it: {2 * DIGEST_BYTES} hex digits."
+            f"expect= is {shown(expect)}; give a digest as look(...).digest has it: {2 * DIGEST_BYTES} hex digits."
         )
     return digest
 

@@ -59,6 +59,8 @@ class Writer:
         self._engine = engine
         self._mutex = engine.runtime.mutex()
         self._end = (row.seq, row.digest)
+        self._known_row = self._flight_row = row.freeze()
+        """The row at that end, and as it will be after the flight."""
         self._pending: list[Pending] = []
         self._flight: list[Pending] = []
         self._queued = False
@@ -114,14 +116,15 @@ class Writer:
                 return None
             flight, self._pending = self._pending, []
             self._flight = flight
+            self._flight_row = row = self.row.freeze()
             seq, digest = self._end
             if len(flight) == 1:
                 one = flight[0]
-                return Append(self.run_id, seq, digest, one.records, self.row.freeze(), one.ledger, one.moved)
+                return Append(self.run_id, seq, digest, one.records, row, one.ledger, one.moved)
             records = [record for one in flight for record in one.records]
             ledger = [change for one in flight for change in one.ledger]
             moved = any(one.moved for one in flight)
-            return Append(self.run_id, seq, digest, records, self.row.freeze(), ledger, moved)
+            return Append(self.run_id, seq, digest, records, row, ledger, moved)
 
     def deliver(self, outcome: Outcome | BaseException) -> bool:
         """Take in how the flight went."""
@@ -197,6 +200,7 @@ class Writer:
             one.promise.set(None)
         self._flight = []
         self._end = (last.seq, last.digest)
+        self._known_row = self._flight_row
 
     def _turn_back(self, outcome: Any) -> None:
         """What was in flight is pending again, until the log has been read."""
@@ -209,11 +213,11 @@ class Writer:
     def _sort_out(self, written: frozenset[bytes]) -> None:
         """Tell those that were written after all; after a failure, fail the others."""
         doubt, self._doubt = self._doubt, None
-        for one in self._pending:
-            if one.batch in written:
-                one.promise.set(None)
+        known = [one for one in self._pending if one.batch in written]
+        for one in known:
+            one.promise.set(None)
         self._pending = [one for one in self._pending if one.batch not in written]
-        if doubt is not None and not isinstance(doubt, InterruptedError):
+        if doubt is not None and not known and not isinstance(doubt, InterruptedError):
             self._fail_all(doubt)
 
     def _decide_again(self, row: Fold) -> None:
@@ -221,6 +225,7 @@ class Writer:
             if one.rewind is not None and one.records:
                 one.rewind()
         self.row = thaw(row)
+        self._known_row = row
         self._end = (row.seq, row.digest)
         self._stale = False
         pending, self._pending = self._pending, []
@@ -247,6 +252,7 @@ class Writer:
                 one.rewind()
             one.promise.fail(error)
         self._flight, self._pending = [], []
+        self.row = thaw(self._known_row)
 
     async def _written_batches(self) -> frozenset[bytes]:
         tail = await self._engine.store.records(self.run_id, after=self._end[0], bodies=False)

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 from keepstep.runtime.clock import Clock
@@ -94,9 +95,9 @@ class LoopRuntime:
     async def _lead(self, queue: CommitQueue) -> None:
         try:
             while not queue.idle:
-                await queue.round()
-        except asyncio.CancelledError:
-            raise
+                # Who cancels every task of a loop must not keep those waiting whom this one was to tell.
+                with suppress(asyncio.CancelledError):
+                    await queue.round()
         except BaseException as error:
             queue.abandon(error)  # or those who wait would wait for ever
             if isinstance(error, KeyboardInterrupt | SystemExit):

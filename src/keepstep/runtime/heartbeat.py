@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from keepstep.errors import KeepstepError
 from keepstep.runtime.clock import Clock
 from keepstep.store.base import Renewal
 
 BEATS_PER_LEASE = 3
 """Two beats may be missed before anybody takes a run over."""
+
+BEATS_AFTER_FAILURE = 5
+"""While the store cannot be reached, as many beats are tried in the time of one."""
 
 
 class Heartbeat:
@@ -39,12 +41,11 @@ class Heartbeat:
     def _beat(self) -> None:
         seconds = self._seconds
         while not self._clock.wait(self._stop, seconds):
+            begin_us = self._clock.now_us()
             try:
-                renewal = self._renew()
-            except KeepstepError:
-                seconds = (
-                    self._seconds / 5
-                )  # the store cannot be reached: soon again; the claims' commits are the fence
-                continue
-            seconds = self._seconds
-            self._heard(renewal)
+                self._heard(self._renew())
+            except Exception:  # noqa: BLE001 - whatever it was, a heart that stops loses every run of the process
+                seconds = self._seconds / BEATS_AFTER_FAILURE
+            else:
+                # The lease counts from the beginning of the beat, however long the store took for it.
+                seconds = max(0.0, self._seconds - (self._clock.now_us() - begin_us) / 1e6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -11,6 +12,9 @@ from keepstep.runtime.clock import Clock
 from keepstep.store.commit_queue import CommitQueue
 
 T = TypeVar("T")
+
+DRAIN_SECONDS = 10.0
+"""How long a store that is being closed waits for what another thread is writing; in a signal handler, that is us."""
 
 
 def drive(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -46,9 +50,10 @@ class InlinePromise:
 
     def wake(self) -> bool:
         """Let the thread that waits look around; False when none does."""
-        if self._woken is None:
+        woken = self._woken
+        if woken is None:
             return False
-        self._woken.set()
+        woken.set()
         return True
 
     def sleep(self, seconds: float) -> None:
@@ -59,6 +64,10 @@ class InlinePromise:
     def prepare(self) -> None:
         """From here on a wake is not lost."""
         self._woken = threading.Event()
+
+    def rise(self) -> None:
+        """The thread does not wait any more: it leads, and waking it would wake nobody."""
+        self._woken = None
 
     def result(self) -> Any:
         """The value, or raise the error."""
@@ -111,12 +120,13 @@ class InlineRuntime:
         while not promise.done:
             if not queue.lead():
                 promise.prepare()
-                if not promise.done and not queue.lead():
-                    promise.sleep(self.watch_seconds)
-                    continue
                 if promise.done:
                     break
+                if not queue.lead():
+                    promise.sleep(self.watch_seconds)
+                    continue
             try:
+                promise.rise()
                 while not promise.done:
                     assert not queue.idle, "whoever waits has something in the queue"
                     await queue.round()
@@ -130,7 +140,11 @@ class InlineRuntime:
 
     async def drain(self, queue: CommitQueue) -> None:
         """Have everything that waits written, and wait for it; for a store that is being closed."""
+        stop = time.monotonic() + DRAIN_SECONDS
         await queue.drain()
+        while not queue.idle and time.monotonic() < stop:
+            time.sleep(0.001)  # another thread leads
+            await queue.drain()
 
     async def pause(self, seconds: float) -> None:
         """Let the time pass."""

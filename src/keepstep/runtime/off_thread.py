@@ -44,6 +44,17 @@ class Lane:
 
     async def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Drive a coroutine of a blocking store to its end on a thread of this lane."""
+        return await self._put(coroutine)
+
+    async def call_through(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """The same, and see it through though the task is cancelled: what is under way cannot be called back."""
+        future = self._put(coroutine)
+        while not future.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([future])
+        return future.result()
+
+    def _put(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
         if self._closed:
             coroutine.close()
             raise StoreFailed("The store is closed; open it again.")
@@ -51,7 +62,7 @@ class Lane:
             self._start()
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._calls.put((coroutine, future))
-        return await future
+        return future
 
     def close(self) -> None:
         """Let the threads end after what is queued."""
@@ -107,7 +118,7 @@ class OffThread:
 
     async def commit(self, batch: Sequence[Entry]) -> list[Outcome]:
         """See `Store.commit`."""
-        return await self._writes.call(self.store.commit(batch))
+        return await self._writes.call_through(self.store.commit(batch))
 
     async def view(self, run_id: str) -> View:
         """See `Store.view`."""

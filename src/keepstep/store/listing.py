@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from keepstep.errors import BadInput
+from keepstep.errors import BadInput, shown
 from keepstep.log.records import TagValue
 from keepstep.store.base import Order, Page, Query, Row
 
@@ -84,5 +84,5 @@ def _read(cursor: str, query: Query) -> Cursor:
     except (ValueError, msgspec.MsgspecError):
         start = None
     if start is None or (start.order, start.newest_first) != (query.order, query.newest_first):
-        raise BadInput(f"{cursor!r} is no cursor of this list. Begin at its start, with cursor=None.")
+        raise BadInput(f"{shown(cursor)} is no cursor of this list. Begin at its start, with cursor=None.")
     return start

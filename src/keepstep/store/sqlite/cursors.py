@@ -6,7 +6,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 
 import msgspec
 
-from keepstep.errors import BadInput
+from keepstep.errors import BadInput, shown
 from keepstep.store.base import Query
 from keepstep.store.listing import Cursor
 
@@ -23,5 +23,5 @@ def read_cursor(cursor: str, query: Query) -> tuple[int, str]:
     except (ValueError, msgspec.MsgspecError):
         place = None
     if place is None or (place.order, place.newest_first) != (query.order, query.newest_first):
-        raise BadInput(f"{cursor!r} is no cursor of this list. Begin at its start, with cursor=None.")
+        raise BadInput(f"{shown(cursor)} is no cursor of this list. Begin at its start, with cursor=None.")
     return place.us, place.run_id
