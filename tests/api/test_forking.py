@@ -233,6 +233,22 @@ def test_another_fork_of_the_same_id_is_refused(parent, again):
     assert parent.load("r-b").state["n"] == 7
 
 
+def test_edits_that_python_takes_for_equal_are_other_edits(parent):
+    for number, (first, again) in enumerate([(1, True), (0.0, False), ({"": []}, []), ({1: "a"}, {True: "a"})]):
+        parent.fork("r", edits=lambda state, first=first: first, id=f"r-{number}")
+
+        with pytest.raises(keepstep.RunExists):
+            parent.fork("r", edits=lambda state, again=again: again, id=f"r-{number}")
+
+
+def test_equal_edits_in_another_order_are_the_same(parent):
+    first = parent.fork("r", edits={"a": 1, "b": float("nan")}, id="r-b")
+
+    again = parent.fork("r", edits={"b": float("nan"), "a": 1}, id="r-b")
+
+    assert again.seq == first.seq
+
+
 def test_an_id_that_is_taken_is_refused(parent):
     parent.save("taken", {}, workflow="w")
 

@@ -167,3 +167,23 @@ def test_an_owner_that_could_not_retire_has_stopped_beating_all_the_same(
         holder.close()
     assert len(hearts()) == before
     assert other.look("r").status == "ready"
+
+
+def test_a_late_handle_does_not_keep_a_run_that_nobody_was_told_of(
+    place: Place, hooked: HookedStore, holder: Store, other: Store
+):
+    late = holder.claim("r", "w")
+    place.freeze(holder)
+    other.claim("r").close()
+    hooked.at, hooked.when, hooked.how = hooked.operations + 1, "after", "fail"
+    with pytest.raises(StoreFailed):
+        holder.claim_due("w")
+    assert other.look("r").status == "running"
+
+    place.beat(holder)
+
+    assert other.look("r").status == "ready"
+    assert late.is_open  # it has not found out yet
+    with pytest.raises(keepstep.ClaimLost):
+        late.save({"n": 1})
+    assert other.look("r").step is None

@@ -115,4 +115,4 @@ def _directory(path: str, clock: Clock, *, read_only: bool) -> BaseStore:
 def _sqlite(path: str, clock: Clock, *, read_only: bool) -> BaseStore:
     from keepstep.store.sqlite import SqliteStore
 
-    return SqliteStore(str(_path(path, "a path")), clock, read_only=read_only)
+    return SqliteStore(str(_path(path, "sqlite:PATH").absolute()), clock, read_only=read_only)

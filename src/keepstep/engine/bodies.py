@@ -8,8 +8,11 @@ from keepstep.codec.envelope import pack, unpack
 from keepstep.codec.values import decode, encode
 from keepstep.engine.context import Engine
 from keepstep.errors import Damaged, StoreError, TooLarge
-from keepstep.log.chain import Stored, digest_of
+from keepstep.log.chain import Stored, Walk, digest_of
 from keepstep.log.records import AnyRecord, decode_head
+
+HEADS_BEFORE = 2
+"""Heads read besides the one that is meant, to see whether it is the one that was written."""
 
 
 def to_body(engine: Engine, value: Any, what: str) -> bytes:
@@ -29,14 +32,43 @@ def from_body(engine: Engine, body: bytes) -> Any:
 
 
 def checked(run_id: str, one: Stored) -> AnyRecord:
-    """A record's head, after making sure that its body is the one it names."""
+    """A record's head, after making sure that it is this record's and that its body is the one it names."""
+    record = head_of(run_id, one)
+    if one.body is not None and (record.body is None or digest_of(one.body) != record.body):
+        raise damaged(run_id, one.seq, "Its body is not the one that was written.")
+    return record
+
+
+def head_of(run_id: str, one: Stored) -> AnyRecord:
+    """A record's head; whether it is the one that was written, only the chain can tell."""
     try:
         record = decode_head(one.head)
     except Damaged as error:
         raise damaged(run_id, one.seq, str(error)) from None
-    if one.body is not None and (record.body is None or digest_of(one.body) != record.body):
-        raise damaged(run_id, one.seq, "Its body is not the one that was written.")
+    if record.seq != one.seq:
+        raise damaged(run_id, one.seq, f"It calls itself record {record.seq}.")
     return record
+
+
+async def written_head(engine: Engine, run_id: str, seq: int) -> AnyRecord | None:
+    """One head, as it was written; None when there is no such record.
+
+    Two records before it are enough to tell: damage to the first one's digest is taken for damage to the second.
+    """
+    first = max(0, seq - HEADS_BEFORE - 1)
+    found = await engine.store.records(run_id, after=first, until=seq, bodies=False)
+    walk = Walk(run_id)
+    if first and found:
+        walk.begin_after(found.pop(0))
+    for one in found:
+        record, damage = walk.step(one)
+        if one.seq == seq:
+            if record is None:
+                return head_of(run_id, one)  # which says why it cannot be read
+            for what in (what for at, what in damage if at == seq):
+                raise damaged(run_id, seq, f"{what.capitalize()}.")
+            return record
+    return None
 
 
 def damaged(run_id: str, seq: int, what: str) -> Damaged:
@@ -52,9 +84,13 @@ async def value_at(engine: Engine, run_id: str, seq: int) -> Any:
     if not seq:
         return None
     found = await engine.store.pick(run_id, [seq])
-    if not found or found[0].body is None:
+    if not found:
+        raise damaged(run_id, seq, "It is missing.")
+    record = checked(run_id, found[0])
+    if found[0].body is None:
+        if record.body is not None:
+            raise damaged(run_id, seq, "Its body is gone.")
         return None
-    checked(run_id, found[0])
     try:
         return from_body(engine, found[0].body)
     except StoreError as error:

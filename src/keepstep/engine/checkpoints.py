@@ -7,14 +7,15 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from keepstep.codec.difference import weigh
 from keepstep.codec.envelope import pack, unpack
-from keepstep.codec.framer import DELTA, KEY, Framer
+from keepstep.codec.framer import DELTA, KEY, SEGMENT, Framer
 from keepstep.codec.frames import rebuild
 from keepstep.codec.parts import Parts
-from keepstep.engine.bodies import checked, damaged
+from keepstep.engine.bodies import checked, damaged, written_head
 from keepstep.engine.context import Engine, Limits
 from keepstep.engine.shape import Shape
 from keepstep.errors import BadInput, NotAllowed, StoreError, TooLarge, shown
@@ -189,14 +190,19 @@ async def load(engine: Engine, run_id: str, seq: int) -> Loaded:
     """Read the checkpoint that is record `seq`."""
     found = await _pick(engine, run_id, [seq])
     head = found[seq][0]
-    needed = _absolute(seq, head.bases)
+    needed = _absolute(run_id, seq, head.bases)
     found |= await _pick(engine, run_id, needed)
+    _check_bases(run_id, [(one, found[one][0]) for one in (seq, *needed)])
+    if head.frame == DELTA and needed[0] != head.parent:
+        # A change of an older state than the one before: a save between was written, and told as failed. Or damage.
+        await written_head(engine, run_id, seq)
     if head.frame == KEY:
         segments, deltas = [seq], list[int]()
     elif head.frame == DELTA:
         anchor = needed[-1]
-        further = _absolute(anchor, found[anchor][0].bases)
+        further = _absolute(run_id, anchor, found[anchor][0].bases)
         found |= await _pick(engine, run_id, further)
+        _check_bases(run_id, [(one, found[one][0]) for one in (anchor, *further)])
         segments, deltas = [*reversed(further), anchor], [*reversed(needed[:-1]), seq]
     else:
         segments, deltas = [*reversed(needed), seq], list[int]()
@@ -206,6 +212,25 @@ async def load(engine: Engine, run_id: str, seq: int) -> Loaded:
     except StoreError as error:
         raise damaged(run_id, seq, str(error)) from error
     return Loaded(head, parts, frames, segments, deltas)
+
+
+def _check_bases(run_id: str, frames: Sequence[tuple[int, Saved]]) -> None:
+    """Frames that build on each other, newest first: each must rest on the next one, and on what that one rests on.
+
+    Heads say this more than once (in bases and key_bytes), so that one which names another frame than it did is found
+    out without reading more.
+    """
+    for (seq, one), (base_seq, base) in pairwise(frames):
+        rest = one.bases[1:]
+        if one.frame == DELTA:
+            fits = base.bases == rest if base.frame == DELTA else not rest
+        else:
+            fits = base.bases == rest and base.frame == (SEGMENT if rest else KEY)
+        if not fits or base.key_bytes != one.key_bytes:
+            raise damaged(run_id, seq, f"It does not fit record {base_seq}, which it is a change of.")
+    seq, newest = frames[0]
+    if (newest.frame == KEY) is not (not newest.bases):
+        raise damaged(run_id, seq, "Its head does not say what it is a change of.")
 
 
 async def _pick(engine: Engine, run_id: str, seqs: Sequence[int]) -> dict[int, tuple[Saved, bytes]]:
@@ -239,11 +264,14 @@ def _distances(seq: int, bases: Sequence[int]) -> list[int]:
     return steps
 
 
-def _absolute(seq: int, distances: Sequence[int]) -> list[int]:
+def _absolute(run_id: str, seq: int, distances: Sequence[int]) -> list[int]:
     bases: list[int] = []
+    base = seq
     for distance in distances:
-        seq -= distance
-        bases.append(seq)
+        base -= distance
+        if distance < 1 or base < 1:
+            raise damaged(run_id, seq, "Its head names frames that cannot be.")
+        bases.append(base)
     return bases
 
 

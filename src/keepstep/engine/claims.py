@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from keepstep.engine import mail, rows
 from keepstep.engine.context import Engine
@@ -55,8 +56,8 @@ class Entry:
     workflow: str | None
     """Creates the run if there is none; None only continues."""
     reason: str = "entered"
-    is_left: Callable[[str], bool] = lambda run_id: False
-    """Whether a run in this owner's name is nobody's here."""
+    is_left: Callable[[str, int], bool] = lambda run_id, epoch: False
+    """Whether a run that is in this owner's name, at this epoch, is nobody's here."""
 
     def rule(self, view: View) -> Sequence[Draft]:
         """Claim the run, or raise what stands against it."""
@@ -64,7 +65,7 @@ class Entry:
             return self._create(view)
         if self.workflow is not None and view.row.workflow != self.workflow:
             raise WrongWorkflow(view.run_id, view.row.workflow, self.workflow)
-        if view.row.owner == self.owner and self.is_left(view.run_id):
+        if view.row.owner == self.owner and self.is_left(view.run_id, view.row.epoch):
             return [Draft(Claimed(owner=self.owner, epoch=view.row.epoch + 1, reason=self.reason))]
         return [*_make_ready(view, view.row), self._claimed(view, view.row)]
 
@@ -99,7 +100,7 @@ def _make_ready(view: View, row: Fold) -> list[Draft]:
 async def enter(engine: Engine, run_id: str, workflow: str | None, wait_seconds: float = 0.0) -> Claim:
     """Claim a run, creating it if a workflow is given; waits for its holder at most so long."""
     owner = await engine.ownership.owner()
-    entry = Entry(owner, workflow, is_left=lambda run_id: engine.ownership.is_left(run_id, entering=1))
+    entry = Entry(owner, workflow, is_left=partial(engine.ownership.is_left, entering=1))
     deadline_us = engine.clock.now_us() + int(wait_seconds * 1e6)
     pause = POLL_SECONDS_FIRST
     while True:

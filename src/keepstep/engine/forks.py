@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
+from keepstep.codec.difference import difference
 from keepstep.codec.framer import Framer
 from keepstep.codec.parts import Parts, join
 from keepstep.engine.checkpoints import Loaded, SaveDraft, Tape, cut, load
@@ -39,7 +40,7 @@ async def fork(
 ) -> str:
     """Start a new run from a checkpoint; returns its id. With the same id and edits it can be repeated."""
     _, row = await find(engine, run_id)
-    target = f"{run_id}~{engine.ids.short()}" if new_id is None else new_id
+    target = _name(engine, run_id) if new_id is None else new_id
     check_id(engine.limits, target)
     seq = await locate(engine, run_id, row, step=step, seq=None, label=None)
     loaded = await load(engine, run_id, seq)
@@ -53,6 +54,13 @@ async def fork(
     if committed.append is None:
         await _must_be_equal(engine, target, parts)
     return target
+
+
+def _name(engine: Engine, parent_id: str) -> str:
+    """The parent's id and random digits; of an id that leaves no room for them, its beginning."""
+    end = f"~{engine.ids.short()}"
+    room = max(0, engine.limits.id_bytes - len(end))
+    return parent_id.encode()[:room].decode(errors="ignore") + end
 
 
 def _edited(engine: Engine, shape: Shape, run_id: str, loaded: Loaded, edits: Edits | None) -> Parts:
@@ -126,7 +134,7 @@ class _Fork:
 async def _must_be_equal(engine: Engine, run_id: str, parts: Parts) -> None:
     """A repeated fork must be the same fork: its first state tells."""
     first = await load(engine, run_id, 2)
-    if first.parts.items != parts.items and join(first.parts, engine.registry) != join(parts, engine.registry):
+    if first.parts != parts and difference(join(first.parts, engine.registry), join(parts, engine.registry)):
         raise RunExists(
             f"Run {run_id!r} was forked from the same checkpoint with other edits. Give this fork another id.", run_id
         )

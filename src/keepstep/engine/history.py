@@ -7,16 +7,17 @@ from typing import Any
 from msgspec.structs import asdict
 
 from keepstep.codec.difference import Change, difference
-from keepstep.engine.checkpoints import check_names, load
+from keepstep.engine.bodies import damaged, head_of, written_head
+from keepstep.engine.checkpoints import Loaded, check_names, load
 from keepstep.engine.context import Engine
 from keepstep.engine.looks import Checkpoint, CheckpointHead, PageOf
 from keepstep.engine.moments import moment
 from keepstep.engine.rows import check_direction, check_id, check_page, find
 from keepstep.engine.shape import Shape
-from keepstep.errors import BadInput, NoSuchCheckpoint, shown
+from keepstep.errors import BadInput, Damaged, NoSuchCheckpoint, shown
 from keepstep.log.fold import Fold
 from keepstep.log.ledger import key_of_label
-from keepstep.log.records import AnyRecord, Saved, decode_head
+from keepstep.log.records import AnyRecord, Opened, Saved
 
 CHUNK_MIN = 64
 """Heads read at once; a run's other records lie between its checkpoints."""
@@ -33,7 +34,7 @@ async def history(
     items: list[CheckpointHead] = []
     while len(items) <= limit:
         heads, at = await _chunk(engine, run_id, at, newest_first=newest_first, count=max(CHUNK_MIN, 2 * limit))
-        items += [checkpoint_head(head) for head in heads if isinstance(head, Saved)]
+        items += [checkpoint_head(run_id, head) for head in heads if isinstance(head, Saved)]
         if not heads:
             break
     more = str(items[limit - 1].seq) if len(items) > limit else None
@@ -48,7 +49,7 @@ async def _chunk(
         found = sorted(found, reverse=True)
     else:
         found = await engine.store.records(run_id, after=at, bodies=False, limit=count)
-    heads = [decode_head(one.head) for one in found]
+    heads = [head_of(run_id, one) for one in found]
     return heads, heads[-1].seq if heads else at
 
 
@@ -60,15 +61,19 @@ def _cursor(cursor: str | None, start: int) -> int:
     return int(cursor)
 
 
-def checkpoint_head(head: Saved) -> CheckpointHead:
+def checkpoint_head(run_id: str, head: Saved) -> CheckpointHead:
     """A checkpoint's head as people read it."""
+    try:
+        saved = moment(head.at_us)
+    except OverflowError:
+        raise damaged(run_id, head.seq, "It was saved at a time that is none.") from None
     return CheckpointHead(
         seq=head.seq,
         step=head.step,
         next=head.next,
         label=head.label,
         line=head.line,
-        at=moment(head.at_us),
+        at=saved,
         epoch=head.epoch,
         parent_seq=head.parent or None,
         state_bytes=head.whole_bytes,
@@ -86,23 +91,56 @@ async def at(
     label: str | None = None,
 ) -> Checkpoint:
     """One checkpoint with its state: by step of the current line, by seq, by label (the newest), or the current one."""
-    _, row = await find(engine, run_id)
-    return await read(engine, shape, run_id, row, await locate(engine, run_id, row, step=step, seq=seq, label=label))
+    try:
+        _, row = await find(engine, run_id)
+    except Damaged:
+        if seq is None:
+            raise
+        return await _read_without_row(engine, shape, run_id, seq)
+    found = await locate(engine, run_id, row, step=step, seq=seq, label=label)
+    return await read(engine, shape, run_id, row, found, current=step is seq is label is None)
 
 
 async def current(engine: Engine, shape: Shape, run_id: str) -> Checkpoint | None:
     """The current checkpoint; None when there is no such run, or nothing saved in it."""
     check_id(engine.limits, run_id)
     row = (await engine.store.view(run_id)).row
-    return await read(engine, shape, run_id, row, row.saved) if row is not None and row.saved else None
+    if row is None or not row.saved:
+        return None
+    return await read(engine, shape, run_id, row, row.saved, current=True)
 
 
-async def read(engine: Engine, shape: Shape, run_id: str, row: Fold, seq: int) -> Checkpoint:
-    """The checkpoint that is record `seq`."""
+async def read(engine: Engine, shape: Shape, run_id: str, row: Fold, seq: int, *, current: bool) -> Checkpoint:
+    """The checkpoint that is record `seq`; `current` when only the row says that it is one."""
     loaded = await load(engine, run_id, seq)
+    if current:
+        _must_be_current(run_id, loaded.head, row)
+    return _checkpoint(shape, run_id, row.workflow, loaded)
+
+
+async def _read_without_row(engine: Engine, shape: Shape, run_id: str, seq: int) -> Checkpoint:
+    """The same, from the log alone: it can be whole where the row is not.
+
+    The workflow is empty when even the record that opened the run is damaged.
+    """
+    loaded = await load(engine, run_id, await _by_seq(engine, run_id, seq, seq))
+    try:
+        opened = await written_head(engine, run_id, 1)
+    except Damaged:
+        opened = None
+    return _checkpoint(shape, run_id, opened.workflow if isinstance(opened, Opened) else "", loaded)
+
+
+def _checkpoint(shape: Shape, run_id: str, workflow: str, loaded: Loaded) -> Checkpoint:
     state = shape.read(run_id, loaded.parts, loaded.head.version)
-    head = checkpoint_head(loaded.head)
-    return Checkpoint(**asdict(head), run_id=run_id, workflow=row.workflow, version=loaded.head.version, state=state)
+    head = checkpoint_head(run_id, loaded.head)
+    return Checkpoint(**asdict(head), run_id=run_id, workflow=workflow, version=loaded.head.version, state=state)
+
+
+def _must_be_current(run_id: str, head: Saved, row: Fold) -> None:
+    """The row knows what the current checkpoint's head says; it tells damage without reading more."""
+    if (head.step, head.next, head.label, head.version) != (row.step, row.next, row.label, row.version):
+        raise damaged(run_id, head.seq, "It is not the checkpoint that the run's row speaks of.")
 
 
 async def locate(
@@ -116,21 +154,24 @@ async def locate(
     if step is not None:
         return await _by_step(engine, run_id, row, step)
     if seq is not None:
-        return await _by_seq(engine, run_id, seq)
+        return await _by_seq(engine, run_id, seq, row.seq)
     if label is not None:
         check_names(engine.limits, label=label)
         found = await engine.store.effects(run_id, [key_of_label(label)])
         if not found:
             raise NoSuchCheckpoint(f"Run {run_id!r} has no checkpoint with the label {label!r}.", run_id)
-        return found[0].began
+        return await _by_seq(engine, run_id, found[0].began, row.seq)
     return row.saved
 
 
-async def _by_seq(engine: Engine, run_id: str, seq: int) -> int:
+async def _by_seq(engine: Engine, run_id: str, seq: int, last: int) -> int:
+    """The seq, if it is a checkpoint's; `last` is up to where there must be records."""
     if isinstance(seq, bool) or not isinstance(seq, int):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise BadInput(f"seq= is {shown(seq)}; give a whole number.")
-    found = await engine.store.pick(run_id, [seq]) if seq > 0 else []
-    if not found or not isinstance(decode_head(found[0].head), Saved):
+    found = await written_head(engine, run_id, seq) if seq > 0 else None
+    if found is None and 0 < seq <= last:
+        raise damaged(run_id, seq, "It is missing.")
+    if not isinstance(found, Saved):
         raise NoSuchCheckpoint(
             f"Record {shown(seq)} of run {run_id!r} is not a checkpoint; history() lists their seqs.", run_id
         )
@@ -165,12 +206,9 @@ def _nearest_jump(row: Fold, step: int) -> int:
 
 
 async def _saved_head(engine: Engine, run_id: str, seq: int) -> Saved:
-    found = await engine.store.records(run_id, after=seq - 1, until=seq, bodies=False)
-    head = decode_head(found[0].head) if found else None
+    head = await written_head(engine, run_id, seq)
     if not isinstance(head, Saved):
-        raise NoSuchCheckpoint(
-            f"Record {seq} of run {run_id!r} should be a checkpoint; store.verify() tells more.", run_id
-        )
+        raise damaged(run_id, seq, "It is missing, or no checkpoint.")
     return head
 
 

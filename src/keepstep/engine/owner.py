@@ -70,18 +70,19 @@ class Ownership:
                 if not self._entering[run_id]:
                     del self._entering[run_id]
 
-    def is_left(self, run_id: str, *, entering: int = 0) -> bool:
+    def is_left(self, run_id: str, epoch: int, *, entering: int = 0) -> bool:
         """Whether a run that names this owner is nobody's here: it could not be released, or nobody was told of it.
 
-        `entering` is 1 for who is about to claim it.
+        The writer of an earlier epoch does not have it. `entering` is 1 for who is about to claim it.
         """
         with self._mutex:
             alone = self._entering[run_id] <= entering and not self._entering[None]
-            return alone and run_id not in self._writers
+            writer = self._writers.get(run_id)
+            return alone and (writer is None or writer.epoch != epoch)
 
     def left(self, renewal: Renewal) -> dict[str, int]:
         """The runs that a heartbeat found in our name, and that nobody here holds, with their epochs."""
-        return {run_id: epoch for run_id, (_, epoch) in renewal.held.items() if self.is_left(run_id)}
+        return {run_id: epoch for run_id, (_, epoch) in renewal.held.items() if self.is_left(run_id, epoch)}
 
     def hold(self, writer: Writer) -> None:
         """A run was claimed."""

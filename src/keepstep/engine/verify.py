@@ -9,13 +9,15 @@ from keepstep.engine.checkpoints import load
 from keepstep.engine.context import Engine
 from keepstep.engine.looks import Verification
 from keepstep.engine.rows import check_id, near
-from keepstep.errors import BadInput, KeepstepError, NoSuchRun, StoreError, shown
+from keepstep.errors import BadInput, Damaged, KeepstepError, NewerFormat, NoSuchRun, StoreError, shown
 from keepstep.log.chain import DIGEST_BYTES, Damage, Stored, Walk
 from keepstep.log.fold import Fold, Folding, encode_fold
 from keepstep.log.records import AnyRecord, Pruned, Saved
 
 CHUNK = 500
 """Records read at once: bounded memory, few queries."""
+UNREADABLE = (Damaged, NewerFormat)
+"""What speaks of the stored bytes. A store that fails or is busy says nothing about them: the check ends with it."""
 
 
 @dataclass
@@ -109,7 +111,7 @@ def _expected(expect: str | None) -> bytes | None:
 async def _row(engine: Engine, findings: _Findings) -> Fold | None:
     try:
         return (await engine.store.view(findings.run_id)).row
-    except StoreError as error:
+    except UNREADABLE as error:
         findings.damage.append(Damage(0, f"the row cannot be read: {error}"))
         return None
 
@@ -129,11 +131,12 @@ def _compare(findings: _Findings, row: Fold | None) -> None:
 
 
 async def _last_good(engine: Engine, findings: _Findings) -> int | None:
-    """The newest checkpoint all of whose frames can be read."""
-    for seq in reversed(findings.saved):
+    """The newest checkpoint with which nothing is wrong, and all of whose frames can be read."""
+    wrong = {one.seq for one in findings.damage}
+    for seq in reversed([seq for seq in findings.saved if seq not in wrong]):
         try:
             await load(engine, findings.run_id, seq)
-        except (StoreError, KeyError):
+        except (*UNREADABLE, KeyError):
             continue
         return seq
     return None

@@ -59,6 +59,10 @@ class Walk:
         """The last digest as it is stored, and as it should be: the next record tells which of the two is damaged."""
         self._trusted = True
 
+    def begin_after(self, one: Stored) -> None:
+        """Begin in the middle of a log, behind a record that is taken as it is stored."""
+        self.seq, self.digest, self._computed = one.seq, one.digest, one.digest
+
     def step(self, one: Stored) -> tuple[AnyRecord | None, list[Damage]]:
         """Check the next record: it, if it can be read, and everything that is wrong with it or before it."""
         damage: list[Damage] = []

@@ -73,6 +73,7 @@ class LoopRuntime:
         """Start the pump if it does not run."""
         if not queue.idle and queue.lead():
             self._pump = asyncio.get_running_loop().create_task(self._lead(queue))
+            self._pump.add_done_callback(lambda pump: self._led(queue, pump))
 
     async def drain(self, queue: CommitQueue) -> None:
         """Have everything that waits written, and wait for it; for a store that is being closed."""
@@ -91,6 +92,12 @@ class LoopRuntime:
             return cast(T, await cast(Any, function()))
         result = await asyncio.to_thread(function)
         return cast(T, await result) if inspect.isawaitable(result) else result
+
+    def _led(self, queue: CommitQueue, pump: asyncio.Task[None]) -> None:
+        """Start another pump after one that was cancelled before its first step: it has led nobody."""
+        if pump.cancelled():
+            queue.follow()
+            self.nudge(queue)
 
     async def _lead(self, queue: CommitQueue) -> None:
         try:

@@ -135,7 +135,7 @@ class MemoryStore:
             last = run.row.seq if until is None else min(until, run.row.seq)
             seqs = range(max(after, 0) + 1, last + 1)
             some = islice(reversed(seqs) if newest_first else seqs, limit)
-            found = [run.records[seq] for seq in some]
+            found = [run.records[seq] for seq in some if seq in run.records]
             return found if bodies else [one._replace(body=None) for one in found]
 
     async def pick(self, run_id: str, seqs: Sequence[int]) -> list[Stored]:

@@ -13,9 +13,8 @@ from keepstep.errors import CannotOpen, Damaged, NewerFormat, NotAStore, ReadOnl
 from keepstep.store.base import Query
 from keepstep.store.sqlite import SqliteStore
 from keepstep.store.sqlite.connect import PAGE_BYTES
+from tests.rights import as_nobody
 from tests.store.sqlite.growing import Log, TurnedClock, child, done, opened, said
-
-NOBODY = 65534
 
 
 def mode(path):
@@ -158,25 +157,6 @@ def test_a_bad_place_is_refused_in_clear_words(tmp_path):
     assert names(tmp_path) == ["dangling", "file", "pipe"]
 
 
-def as_nobody(work):
-    """What `work` says when it is done by a user who owns nothing; in a child, which has all modules already."""
-    read, write = os.pipe()
-    if os.fork() == 0:
-        os.setgid(NOBODY)
-        os.setuid(NOBODY)
-        try:
-            answer = str(work())
-        except BaseException as error:
-            answer = f"{type(error).__name__} {error}"
-        os.write(write, answer.encode())
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read) as file:
-        answer = file.read()
-    os.wait()
-    return answer
-
-
 @pytest.fixture
 def public():
     """A folder that others may enter, and not write."""
@@ -186,20 +166,19 @@ def public():
     shutil.rmtree(folder)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
 def test_a_place_without_permission_is_refused_in_clear_words(public):
     path = public / "runs.db"
-    assert as_nobody(lambda: opened(path)).startswith(f"CannotOpen Cannot open {path}: permission denied")
+    assert as_nobody(lambda: opened(path)).startswith(f"CannotOpen: Cannot open {path}: permission denied")
     store = opened(path)
     done(store.commit([Log("r").opened()]))
     assert as_nobody(lambda: opened(path)).startswith("CannotOpen")
     assert as_nobody(lambda: opened(path, read_only=True)).startswith("CannotOpen")
     done(store.close())
     path.chmod(0o644)
-    assert as_nobody(lambda: opened(path)).startswith(("CannotOpen Cannot write", "CannotOpen Cannot open"))
-    assert as_nobody(lambda: done(opened(path, read_only=True).view("r")).row.seq) == "1"
+    assert as_nobody(lambda: opened(path)).startswith(("CannotOpen: Cannot write", "CannotOpen: Cannot open"))
+    assert as_nobody(lambda: done(opened(path, read_only=True).view("r")).row.seq) == "gives 1"
     public.chmod(0o777)
-    assert as_nobody(lambda: opened(path)).startswith(("CannotOpen Cannot write", "CannotOpen Cannot open"))
+    assert as_nobody(lambda: opened(path)).startswith(("CannotOpen: Cannot write", "CannotOpen: Cannot open"))
     path.chmod(0o666)
     public.chmod(0o755)
     assert as_nobody(lambda: opened(path)).startswith("CannotOpen")

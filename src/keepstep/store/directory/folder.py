@@ -66,7 +66,8 @@ class Folder:
     def _open_lock(self) -> int | None:
         with asking(self._lock, "open"):
             try:
-                return self._files.open(self._lock, os.O_RDONLY | (0 if self._read_only else os.O_CREAT))
+                # A writer asks for the right to write here, so that a store it cannot write is not opened at all.
+                return self._files.open(self._lock, os.O_RDONLY if self._read_only else os.O_RDWR | os.O_CREAT)
             except FileNotFoundError:
                 if not self._read_only:
                     raise

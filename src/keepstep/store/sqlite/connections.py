@@ -11,9 +11,8 @@ from typing import TypeVar
 
 import apsw
 
-from keepstep.errors import StoreBusy, WrongUse
+from keepstep.errors import CannotOpen, StoreBusy, WrongUse
 from keepstep.store.sqlite.connect import (
-    BUSY_MS,
     connect_heart,
     connect_read_only,
     connect_reader,
@@ -152,22 +151,26 @@ class Connections:
                 raise self._undo(self.watch, error) from error
             return self.watch.made, version
 
-    def empty_log(self) -> None:
-        """Take everything over into the file itself, if nobody else needs the log now."""
-        with self.writer.mutex, self.turn:
+    def _empty_log(self) -> None:
+        """Take everything over into the file itself, if that can be done now; in the log it is as safe."""
+        with suppress(apsw.Error, CannotOpen), self.writer.mutex, self.turn:
             cursor = self.writer.cursor()
             cursor.connection.set_busy_timeout(0)
-            with suppress(apsw.BusyError, apsw.LockedError):
-                cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-            cursor.connection.set_busy_timeout(BUSY_MS)
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def close(self) -> None:
         """Close every connection, once the calls under way have ended. Twice is fine."""
+        if self.closed:
+            return
         self.closed = True
-        for line in (self.heart, self.watch, *self._lines, self.writer):
-            with line.mutex:
-                line.drop()
-        self.turn.close()
+        try:
+            if self.opened and not self.read_only:
+                self._empty_log()
+        finally:
+            for line in (self.heart, self.watch, *self._lines, self.writer):
+                with line.mutex:
+                    line.drop()
+            self.turn.close()
 
     def rest(self) -> None:
         """Before a fork: wait for the calls under way, close, and let nobody in until `wake`."""

@@ -29,7 +29,7 @@ class Span(NamedTuple):
 def read_records(cursor: Cursor, run_id: str, span: Span) -> list[Stored]:
     """A part of a run's log."""
     base = _base(cursor, run_id)
-    if base is None:
+    if base is None or span.after >= SEQ_MAX:
         return []
     last = SEQ_MAX if span.until is None else min(span.until, SEQ_MAX)
     statement = directed("read_records" if span.bodies else "read_heads", newest_first=span.newest_first)

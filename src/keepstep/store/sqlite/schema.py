@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from keepstep.errors import CannotOpen, NewerFormat, NotAStore
 from keepstep.store.sqlite.connect import PAGE_BYTES
 from keepstep.store.sqlite.driver import Connection
@@ -14,7 +16,7 @@ FORMAT = 1
 
 def is_store(connection: Connection, path: str, *, read_only: bool) -> bool:
     """Whether the file holds a store that we can use; False when it is empty, raises when it is something else."""
-    application, version = _number(connection, "application_id"), _number(connection, "user_version")
+    application, version, filled = _marks(connection)
     if application == APPLICATION_ID:
         if version > FORMAT and not read_only:
             raise NewerFormat(
@@ -22,8 +24,8 @@ def is_store(connection: Connection, path: str, *, read_only: bool) -> bool:
                 "Upgrade keepstep, or open it with read_only=True."
             )
         return True
-    # Reads one entry at most: an empty file has none.
-    filled = connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").get
+    if Path(path).stat().st_size == 1:  # SQLite takes it for an empty one
+        raise NotAStore(f"{path} holds a single byte, so it is not a store of keepstep. Name another path.")
     if application or version or filled:
         raise NotAStore(f"{path} is a SQLite file, but not a store of keepstep. Name another path.")
     return False
@@ -53,6 +55,28 @@ def _create(connection: Connection) -> None:
     except BaseException:
         connection.execute("ROLLBACK")
         raise
+
+
+def _marks(connection: Connection) -> tuple[int, int, bool]:
+    """Whose file it is, in which version, and whether there is anything in it: all as of one moment.
+
+    Another process may be making the store just now.
+    """
+    if connection.in_transaction:
+        return _read_marks(connection)
+    connection.execute("BEGIN")
+    try:
+        return _read_marks(connection)
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _read_marks(connection: Connection) -> tuple[int, int, bool]:
+    application, version = _number(connection, "application_id"), _number(connection, "user_version")
+    # Reads one entry at most: an empty file has none.
+    filled = application != APPLICATION_ID and connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").get
+    return application, version, bool(filled)
 
 
 def _number(connection: Connection, pragma: str) -> int:

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from keepstep.errors import CannotOpen, ReadOnly
+from keepstep.errors import CannotOpen, ReadOnly, WrongUse
 from keepstep.log.chain import Stored
 from keepstep.log.ledger import LedgerEntry
 from keepstep.store.base import (
@@ -121,8 +121,6 @@ class SqliteStore:
         self._locks.forget()
 
     async def close(self) -> None:
-        if not self._connections.closed and self._connections.opened and not self.read_only:
-            self._connections.empty_log()
         self._connections.close()
         self._locks.close()
 
@@ -224,9 +222,10 @@ class SqliteStore:
             pause = min(pause, seconds - waited)
             self._clock.sleep(pause)
             waited, pause = waited + pause, min(pause * 1.5, POLL_SECONDS_MOST)
-            if self._connections.closed:
+            try:
+                count = self._count()
+            except WrongUse:  # the store was closed meanwhile, which is no change
                 break
-            count = self._count()
         return count
 
     async def now(self) -> int:

@@ -1,0 +1,247 @@
+"""Every call of the public face, with the type of what it gives, as a type checker of a user sees it.
+
+`make check` runs the type checker over this file; `test_uses.py` runs the functions, so that they are true as well.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal, assert_type
+
+import keepstep
+from keepstep.api.async_store import AsyncBlock
+from keepstep.api.opening import Opening
+from keepstep.api.store import Block
+from keepstep.testing import Clock, FaultyStore, SimulatedCrash, crash_everywhere
+
+TagValue = str | int | float | bool
+
+
+@keepstep.register
+@dataclass
+class Point:
+    x: int = 0
+
+
+# --- opening ---------------------------------------------------------------------------------------------------------
+
+
+def opens(folder: Path) -> None:
+    assert_type(keepstep.open(folder / "runs.db"), keepstep.Store).close()
+    assert_type(
+        keepstep.open(
+            f"dir:{folder}/runs",
+            read_only=False,
+            lease=timedelta(seconds=30),
+            interrupts=(TimeoutError, KeyboardInterrupt),
+            registry=keepstep.Registry(),
+            limits=keepstep.Limits(state_bytes=1 << 20),
+            clock=Clock(),
+        ),
+        keepstep.Store,
+    ).close()
+    with keepstep.open("memory:", lease=30, clock=None, limits=None) as store:
+        assert_type(store, keepstep.Store)
+        assert_type(store.url, str)
+        assert_type(store.read_only, bool)
+
+
+async def opens_async(folder: Path) -> None:
+    opening = assert_type(keepstep.open_async(folder / "runs.db", lease="10s"), Opening)
+    async with opening as store:
+        assert_type(store, keepstep.AsyncStore)
+        assert_type(store.url, str)
+        assert_type(store.read_only, bool)
+    store = await keepstep.open_async("memory:", clock=Clock())
+    assert_type(store, keepstep.AsyncStore)
+    assert_type(await store.close(), None)
+
+
+# --- a run to work on ------------------------------------------------------------------------------------------------
+
+
+def works(store: keepstep.Store) -> None:
+    assert_type(store.run("r", "w", wait="1s", state=Point, version=2, lift={1: dict}), Block)
+    with store.run("r", workflow="w") as run:
+        assert_type(run, keepstep.Run)
+        assert_type(run.save([1, 2]), int)
+        assert_type(run.save({"n": 1}, "next", step=3, label="first"), int)
+        assert_type(run.note("half"), None)
+        assert_type(run.tag({"customer": "ada"}, level=3, old=None), None)
+        attributes(run)
+        assert_type(run.finish({"sum": 3}), None)
+    claimed = store.claim("s", "w", wait=timedelta(seconds=1))
+    assert_type(claimed, keepstep.Run)
+    assert_type(claimed.close(), None)
+    with assert_type(store.claim_due("w", limit=2), list[keepstep.Run])[0] as due:
+        assert_type(due, keepstep.Run)
+    assert_type(store.carry(lambda run: run.state, "s", wait=0.0), keepstep.Outcome)
+
+
+async def works_async(store: keepstep.AsyncStore) -> None:
+    assert_type(store.run("r", "w", wait="1s", state=Point, version=2, lift={1: dict}), AsyncBlock)
+    async with store.run("r", workflow="w") as run:
+        assert_type(run, keepstep.AsyncRun)
+        assert_type(await run.save({"n": 1}, "next", step=3, label="first"), int)
+        assert_type(await run.note("half"), None)
+        assert_type(await run.tag({"customer": "ada"}, level=3, old=None), None)
+        attributes(run)
+        assert_type(await run.finish({"sum": 3}), None)
+    claimed = await store.claim("s", "w", wait=timedelta(seconds=1))
+    assert_type(claimed, keepstep.AsyncRun)
+    assert_type(await claimed.close(), None)
+    async with assert_type(await store.claim_due("w", limit=2), list[keepstep.AsyncRun])[0] as due:
+        assert_type(due, keepstep.AsyncRun)
+
+    async def carried(run: keepstep.AsyncRun) -> Any:
+        return run.state
+
+    assert_type(await store.carry(carried, "s"), keepstep.Outcome)
+    assert_type(await store.carry(lambda run: run.step, "s"), keepstep.Outcome)
+
+
+def attributes(run: keepstep.Run | keepstep.AsyncRun) -> None:
+    assert_type(run.id, str)
+    assert_type(run.workflow, str)
+    assert_type(run.state, Any)
+    assert_type(run.step, int | None)
+    assert_type(run.next, str | None)
+    assert_type(run.label, str | None)
+    assert_type(run.tags, Mapping[str, TagValue])
+    assert_type(run.epoch, int)
+    assert_type(run.deaths, int)
+    assert_type(run.is_open, bool)
+
+
+# --- everything else -------------------------------------------------------------------------------------------------
+
+
+def reads(store: keepstep.Store) -> None:
+    assert_type(store.save("p", Point(1), "next", step=1, workflow="w", label="one", version=1), int)
+    assert_type(store.load("p"), keepstep.Checkpoint | None)
+    assert_type(store.look("p", state=Point), keepstep.Look)
+    assert_type(store.history("p", newest_first=False, limit=5, cursor=None), keepstep.PageOf[keepstep.CheckpointHead])
+    assert_type(store.at("p", step=1), keepstep.Checkpoint)
+    assert_type(store.at("p", label="one", state=Point), keepstep.Checkpoint)
+    assert_type(store.diff("p", 1, 1, other="p"), list[keepstep.Change])
+    page = store.runs("w", status=("ready", "failed"), tags={"level": 3}, order="changed", starts_with="p", limit=5)
+    assert_type(page, keepstep.PageOf[keepstep.RunHead])
+    assert_type(store.runs(status="ready"), keepstep.PageOf[keepstep.RunHead])
+    assert_type(store.due("w"), keepstep.PageOf[keepstep.RunHead])
+    assert_type(store.children("p"), keepstep.PageOf[keepstep.RunHead])
+    assert_type(store.changes(timeout=0), Iterator[int])
+
+
+def acts(store: keepstep.Store, target: Path) -> None:
+    assert_type(store.fork("p", 1, {"x": 2}, "q"), keepstep.Look)
+    assert_type(store.fork("r", edits={"n": keepstep.REMOVE}), keepstep.Look)
+    assert_type(store.fork("r", edits=lambda state: state, id="copy"), keepstep.Look)
+    assert_type(store.tag("p", {"customer": "ada"}, level=3, old=None), None)
+    assert_type(store.note("p", {"half": True}), None)
+    assert_type(store.verify("p", expect=None), keepstep.Verification)
+    assert_type(store.size(), keepstep.Size)
+    assert_type(store.size("p"), keepstep.Size)
+    assert_type(store.backup(target), None)
+    assert_type(store.backup(os.fspath(target) + "-2"), None)
+    assert_type(store.delete("p", force=True), bool)
+    assert_type(store.close(), None)
+
+
+async def reads_async(store: keepstep.AsyncStore) -> None:
+    assert_type(await store.save("p", Point(1), "next", step=1, workflow="w", label="one", version=1), int)
+    assert_type(await store.load("p"), keepstep.Checkpoint | None)
+    assert_type(await store.look("p", state=Point), keepstep.Look)
+    assert_type(await store.history("p", limit=5), keepstep.PageOf[keepstep.CheckpointHead])
+    assert_type(await store.at("p", step=1), keepstep.Checkpoint)
+    assert_type(await store.diff("p", 1, 1, other="p"), list[keepstep.Change])
+    page = await store.runs("w", status=["ready"], tags={"level": 3}, order="created", newest_first=False)
+    assert_type(page, keepstep.PageOf[keepstep.RunHead])
+    assert_type(await store.due("w"), keepstep.PageOf[keepstep.RunHead])
+    assert_type(await store.children("p"), keepstep.PageOf[keepstep.RunHead])
+    assert_type(store.changes(timeout="0s"), AsyncIterator[int])
+
+
+async def acts_async(store: keepstep.AsyncStore, target: Path) -> None:
+    assert_type(await store.fork("p", 1, {"x": 2}, "q"), keepstep.Look)
+    assert_type(await store.fork("r", edits={"n": keepstep.REMOVE}), keepstep.Look)
+    assert_type(await store.tag("p", {"customer": "ada"}, level=3, old=None), None)
+    assert_type(await store.note("p", {"half": True}), None)
+    assert_type(await store.verify("p", expect=None), keepstep.Verification)
+    assert_type(await store.size("p"), keepstep.Size)
+    assert_type(await store.backup(target), None)
+    assert_type(await store.delete("p", force=True), bool)
+    assert_type(await store.close(), None)
+
+
+# --- what reading gives ----------------------------------------------------------------------------------------------
+
+
+def results(look: keepstep.Look, checkpoint: keepstep.Checkpoint, outcome: keepstep.Outcome) -> None:
+    head: keepstep.RunHead = look
+    line: keepstep.CheckpointHead = checkpoint
+    assert_type(head.holder, keepstep.HolderLook | None)
+    assert_type(head.parent, keepstep.ParentLook | None)
+    assert_type(head.tags, Mapping[str, TagValue])
+    assert_type(head.until, datetime | None)
+    assert_type(look.state, Any)
+    assert_type(look.error, Mapping[str, Any] | None)
+    assert_type(line.at, datetime)
+    assert_type(line.step, int)
+    assert_type(checkpoint.state, Any)
+    assert_type(outcome.finished, bool)
+    assert_type(outcome.error, BaseException | None)
+    assert_type(outcome.gates, Sequence[str])
+
+
+def weights(verification: keepstep.Verification, size: keepstep.Size, change: keepstep.Change) -> None:
+    assert_type(verification.damage, Sequence[keepstep.Damage])
+    assert_type(verification.last_good, int | None)
+    assert_type(verification.ok, bool)
+    assert_type(size.by_key, Mapping[str, int])
+    assert_type(change.kind, Literal["added", "removed", "changed"])
+
+
+def registers() -> None:
+    registry = keepstep.Registry()
+    assert_type(registry.register(Point, "point"), type[Point])
+    assert_type(registry.register_tree(Point), type[Point])
+    assert_type(registry.child(), keepstep.Registry)
+    assert_type(registry.class_of("point"), type[Any] | None)
+    assert_type(registry.tag_of(Point), str | None)
+    assert_type(keepstep.Unknown("point", {"x": 1}).tag, str)
+
+
+def errors(error: keepstep.KeepstepError) -> None:
+    match error:
+        case keepstep.RunFinished():
+            assert_type(error.result, Any)
+        case keepstep.RunHeld():
+            assert_type(error.owner, str)
+        case keepstep.RunWaiting():
+            assert_type(error.gates, tuple[str, ...])
+        case keepstep.NoSuchRun():
+            assert_type(error.near, tuple[str, ...])
+        case keepstep.RunError():
+            assert_type(error.run_id, str)
+        case _:
+            pass
+
+
+# --- for tests -------------------------------------------------------------------------------------------------------
+
+
+def tests(folder: Path, faulty: FaultyStore) -> None:
+    clock = Clock()
+    assert_type(clock.now_us(), int)
+    assert_type(clock.turn(1.5), None)
+    with keepstep.open(faulty, clock=clock) as store:
+        assert_type(store, keepstep.Store)
+    assert_type(faulty.operations, int)
+    assert_type(faulty.dead, bool)
+    assert issubclass(SimulatedCrash, BaseException)
+    place = f"dir:{folder}/crashing"
+    assert_type(crash_everywhere(lambda: place, lambda store: store.close(), lambda store: None), int)
