@@ -58,7 +58,7 @@ class Rot:
     def open(self, data, run_id, seq):
         if data[0] != seq:
             raise Damaged("moved")
-        return data[:0:-1]
+        return bytes(data[:0:-1])
 
 
 def test_a_seal_closes_what_was_compressed_and_a_plain_body_is_refused_where_all_are_sealed():

@@ -156,7 +156,7 @@ with tempfile.TemporaryDirectory() as folder:
             store.runs(), store.due(), store.history("a"), store.look("b"), store.verify("a"), store.size("a")
 """
 
-OURS = {"apsw", "backports", "keepstep", "msgspec", "ormsgpack", "typing_extensions"}
+OURS = {"apsw", "keepstep", "msgspec", "ormsgpack", "typing_extensions", "zstandard"}
 """keepstep, what it depends on, and what they bring."""
 
 

@@ -38,4 +38,4 @@ def unpack(body: bytes, *, limit: int = LIMIT, seal: Seal = PLAIN, run_id: str =
         raise NewerFormat("A stored body is sealed, and the store was opened without the means to open it.")
     if seal.is_sealing and not flags & SEALED:
         raise Damaged("A stored body is not sealed where all should be.")
-    return decompress(seal.open(body[_HEADER_BYTES:], run_id, seq), limit)
+    return decompress(seal.open(memoryview(body)[_HEADER_BYTES:], run_id, seq), limit)

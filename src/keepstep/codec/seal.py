@@ -17,7 +17,7 @@ class Seal(Protocol):
         """Close the data."""
         ...
 
-    def open(self, data: bytes, run_id: str, seq: int) -> bytes:
+    def open(self, data: memoryview, run_id: str, seq: int) -> bytes | memoryview:
         """Open the data; raise Damaged if it is not what was sealed for this run and seq."""
         ...
 
@@ -31,7 +31,7 @@ class Plain:
         """Give the data as it is."""
         return data
 
-    def open(self, data: bytes, run_id: str, seq: int) -> bytes:
+    def open(self, data: memoryview, run_id: str, seq: int) -> memoryview:
         """Give the data as it is."""
         return data
 
