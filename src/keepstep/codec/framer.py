@@ -97,13 +97,15 @@ class Framer:
         """The frame for these parts; nothing advances until it is accepted."""
         if self._latest is None or self._segment is None or self._is_time_for_key(parts):
             return self._key(parts)
-        if len(self._deltas) < DELTAS_MAX:
-            content = change_frame(self._latest, parts)
-            plan = Plan(DELTA, [*reversed(self._deltas), self._segments[-1]], content, parts.size, parts)
-        else:
-            content = change_frame(self._segment, parts)
-            plan = Plan(SEGMENT, self._segments[::-1], content, parts.size, parts)
-        return plan if len(content) < parts.size else self._key(parts)
+        is_delta = len(self._deltas) < DELTAS_MAX
+        if is_delta and parts.is_new:
+            return self._key(parts)
+        content = change_frame(self._latest if is_delta else self._segment, parts)
+        if content is None or len(content) >= parts.size:
+            return self._key(parts)
+        if is_delta:
+            return Plan(DELTA, [*reversed(self._deltas), self._segments[-1]], content, parts.size, parts)
+        return Plan(SEGMENT, self._segments[::-1], content, parts.size, parts)
 
     def accept(self, plan: Plan, seq: int, body_bytes: int) -> None:
         """Advance: the frame was stored under the seq and took so many bytes."""

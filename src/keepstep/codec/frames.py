@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from keepstep.codec.parts import Parts
-from keepstep.codec.patch import Splices, apply_splices, splices_between
+from keepstep.codec.patch import SMALL_BYTES, Splices, apply_splices, splices_between
 from keepstep.errors import Damaged
 
 
@@ -41,35 +41,32 @@ def key_frame(parts: Parts) -> bytes:
     return _encoder.encode(_Full(parts.whole, parts.tag, parts.items))
 
 
-def change_frame(old: Parts, new: Parts) -> bytes:
-    """The frame that holds what turns the old parts into the new ones; all parts, if they are of another kind."""
+def change_frame(old: Parts, new: Parts) -> bytes | None:
+    """The frame that holds what turns the old parts into the new ones; None when they have nothing in common."""
     if old.whole != new.whole or old.tag != new.tag:
-        return key_frame(new)
+        return None
     items: dict[str, bytes] = {}
     patches: dict[str, Splices] = {}
     for key, data in new.items.items():
         before = old.items.get(key)
         if before is data or before == data:
             continue
-        splices = _splices(key, before, data, new)
+        if before is None or len(data) <= SMALL_BYTES:
+            items[key] = data
+            continue
+        found = new.splices.get(key)
+        splices = found[1] if found is not None and found[0] is before else splices_between(before, data)
         if splices is None:
             items[key] = data
         else:
             patches[key] = splices
+    if len(items) == len(new.items) and items:
+        return None
     removed = [key for key in old.items if key not in new.items]
     kept = [key for key in old.items if key in new.items] if removed else list(old.items)
     kept += [key for key in items if key not in old.items]
     order = None if kept == list(new.items) else list(new.items)
     return _encoder.encode(_Change(removed, order, items, patches))
-
-
-def _splices(key: str, before: bytes | None, data: bytes, new: Parts) -> Splices | None:
-    if before is None:
-        return None
-    found = new.splices.get(key)
-    if found is not None and found[0] is before:
-        return found[1]
-    return splices_between(before, data)
 
 
 def rebuild(frames: Sequence[bytes]) -> Parts:

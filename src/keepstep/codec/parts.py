@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, cast
+
+import msgspec
 
 from keepstep.codec.buffers import BUFFERS, may_bring_binary, may_hold_binary, types_in
 from keepstep.codec.patch import SMALL_BYTES, Splices, splices_between
@@ -14,8 +15,7 @@ from keepstep.errors import Damaged
 WHOLE = ""  # the key of the one part of a state that is not cut
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(msgspec.Struct, frozen=True, eq=False):
     """An encoded state, in pieces."""
 
     whole: bool
@@ -26,14 +26,26 @@ class Parts:
     """Bytes of all pieces together."""
     tag: str | None = None
     """The name of the registered class of which the state is an instance."""
-    plain: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+    plain: frozenset[str] = frozenset()
     """Keys known to hold no binary value, where the next split need not look for bytearrays again."""
-    splices: dict[str, tuple[bytes, Splices | None]] = field(default_factory=dict[str, Any], compare=False, repr=False)
+    splices: dict[str, tuple[bytes, Splices | None]] = {}
     """What split found already: key -> (the encoding before, what changed since). For `change_frame`."""
+    is_new: bool = False
+    """Split found that it has nothing in common with the parts before."""
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the states are equal; what is known besides about how they were encoded does not count."""
+        if not isinstance(other, Parts):
+            return NotImplemented
+        return (self.whole, self.items, self.tag) == (other.whole, other.items, other.tag)
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 _Form = tuple[bool, str | None, str]  # whole, tag, and where errors say the state is
 _NOTHING = Parts(False, {}, 0)
+_LEAVES = frozenset({str, int, float, bool, type(None)})
+"""Types whose values hold no binary value."""
 
 
 def split(state: Any, registry: Registry, reuse: Parts | None = None, at: str = "state") -> Parts:
@@ -84,12 +96,14 @@ def _is_cut(state: Any) -> bool:
 def _encode(fields: dict[str, Any], registry: Registry, reuse: Parts, form: _Form) -> Parts:
     whole, tag, _ = form
     encoder = Encoder(registry)
+    fast = encoder.fast
     items: dict[str, bytes] = {}
     plain: list[str] = []
     splices: dict[str, tuple[bytes, Splices | None]] = {}
+    is_new = True
     for key, value in fields.items():
         old = reuse.items.get(key)
-        data = encoder.fast(value)
+        data = fast(value)
         if data is None:
             data = encoder.slow(value, _path(form, key))
         elif old is not None and key in reuse.plain and data == old:
@@ -99,9 +113,12 @@ def _encode(fields: dict[str, Any], registry: Registry, reuse: Parts, form: _For
             if old is not None and len(data) > SMALL_BYTES and data != old:
                 found = splices_between(old, data)
                 splices[key] = old, found
+                is_new = is_new and found is None
             # Only what the splices bring can be a bytearray, which is what makes the search cheap in a long state.
             known = found is not None and key in reuse.plain
-            if not (may_bring_binary(data, found) if known and found else may_hold_binary(data)):
+            if type(value) in _LEAVES or not (
+                may_bring_binary(data, found) if known and found else may_hold_binary(data)
+            ):
                 plain.append(key)
             else:
                 types = types_in(value)
@@ -110,8 +127,10 @@ def _encode(fields: dict[str, Any], registry: Registry, reuse: Parts, form: _For
                     data = encoder.slow(value, _path(form, key))
                 elif bytes not in types:
                     plain.append(key)
-        items[key] = old if old is not None and data == old else data
-    return Parts(whole, items, sum(map(len, items.values())), tag, frozenset(plain), splices)
+        if old is not None and data == old:
+            data, is_new = old, False
+        items[key] = data
+    return Parts(whole, items, sum(map(len, items.values())), tag, frozenset(plain), splices, is_new)
 
 
 def _path(form: _Form, key: str) -> str:

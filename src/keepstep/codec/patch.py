@@ -19,14 +19,30 @@ _SPLICES_MAX = 64  # beyond that the rest is put in whole: each costs about 10 u
 _ANCHOR_BYTES = 12
 SMALL_BYTES = 64  # a part as short as this is stored whole
 _SAMPLED_BYTES_MAX = 8192  # in longer parts the samples would take longer than they save
+_SAMPLE_BYTES = 24  # texts that have nothing to do with each other have shorter words in common
+_SAMPLE = slice(8, 8 + _SAMPLE_BYTES)  # behind every header
+_XOR_BYTES = 64  # so many bytes are compared as two numbers, which tells at once where they differ first
 _SEARCH_FACTOR = 8  # bytes searched at most, in lengths of the new encoding: bounds the time of a hopeless search
 
 
 def splices_between(old: bytes, new: bytes) -> Splices | None:
     """What turns the old encoding into the new one; None if a patch would not be smaller than the new one."""
-    if len(new) <= SMALL_BYTES or not old:
+    if len(new) <= SMALL_BYTES or not old or _is_replaced(old, new):
         return None
     return _Search(old, new).run()
+
+
+def _is_replaced(old: bytes, new: bytes) -> bool:
+    """Whether the part looks wholly different: a value that was replaced. It saves such a value nearly all of its time.
+
+    A part that begins or ends as before, or whose middle stood somewhere in the old one, is looked at closely.
+    """
+    if len(old) > _SAMPLED_BYTES_MAX or len(new) > _SAMPLED_BYTES_MAX:
+        return False
+    if new[-_SAMPLE_BYTES:] == old[-_SAMPLE_BYTES:] or new[_SAMPLE] == old[_SAMPLE]:
+        return False
+    middle = len(new) // 2
+    return new[middle : middle + _SAMPLE_BYTES] not in old
 
 
 class _Search:
@@ -41,8 +57,6 @@ class _Search:
         tail = self.same_before(at, to, self.old_end, self.new_end)
         self.old_end -= tail
         self.new_end -= tail
-        if self.is_hopeless(at, to):
-            return None
         splices: Splices = []
         cost = 0
         while at < self.old_end or to < self.new_end:
@@ -55,26 +69,11 @@ class _Search:
             keep, at, to = same, x + same, y + same
         return splices
 
-    def is_hopeless(self, at: int, to: int) -> bool:
-        """Whether most of the part lies between here and the end and looks wholly different: a value that was replaced.
-
-        Three samples of the old bytes are looked for in the new ones. It saves such a value most of its time, and a
-        wrong guess costs space once.
-        """
-        old_left, new_left = self.old_end - at, self.new_end - to
-        if 2 * new_left < len(self.new) or not 4 * _ANCHOR_BYTES < old_left < _SAMPLED_BYTES_MAX:
-            return False
-        for quarter in (1, 2, 3):
-            x = at + old_left * quarter // 4
-            if self.new.find(self.old_view[x : x + _ANCHOR_BYTES], to, self.new_end) >= 0:
-                return False
-        return True
-
     def same_after(self, at: int, to: int) -> int:
         """How many bytes are equal from here on."""
         limit = min(self.old_end - at, self.new_end - to)
         starts, view = self.new.startswith, self.old_view
-        done, window = 0, 64
+        done, window = 0, _XOR_BYTES
         while done < limit:
             window = min(window, limit - done)
             if not starts(view[at + done : at + done + window], to + done):
@@ -83,20 +82,22 @@ class _Search:
             window *= 4
         else:
             return done
-        while window > 1:  # the first difference is in this window
+        while window > _XOR_BYTES:  # the first difference is in this window
             half = window // 2
             if starts(view[at + done : at + done + half], to + done):
                 done += half
                 window -= half
             else:
                 window = half
-        return done
+        at, to = at + done, to + done
+        differing = _number(self.old[at : at + window]) ^ _number(self.new[to : to + window])
+        return done + ((differing & -differing).bit_length() - 1 >> 3)
 
     def same_before(self, at_least: int, to_least: int, at: int, to: int) -> int:
         """How many bytes before this place are equal."""
         limit = min(at - at_least, to - to_least)
         ends, view = self.new.endswith, self.old_view
-        done, window = 0, 16
+        done, window = 0, _XOR_BYTES
         while done < limit:
             window = min(window, limit - done)
             if not ends(view[at - done - window : at - done], 0, to - done):
@@ -105,14 +106,16 @@ class _Search:
             window *= 4
         else:
             return done
-        while window > 1:
+        while window > _XOR_BYTES:
             half = window // 2
             if ends(view[at - done - half : at - done], 0, to - done):
                 done += half
                 window -= half
             else:
                 window = half
-        return done
+        at, to = at - done, to - done
+        differing = _number(self.old[at - window : at]) ^ _number(self.new[to - window : to])
+        return done + window - (differing.bit_length() + 7 >> 3)
 
     def meet(self, at: int, to: int) -> tuple[int, int, int] | None:
         """The next place where both sides are equal again: (place in old, place in new, how many bytes)."""
@@ -170,3 +173,8 @@ def apply_splices(part: bytearray, splices: Splices) -> None:
             raise Damaged("A stored patch does not fit the part it changes.")
         part[at : at + delete] = insert
         at += len(insert)
+
+
+def _number(data: bytes) -> int:
+    """The bytes as one number, the first the lowest."""
+    return int.from_bytes(data, "little")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, cast
+
+from msgspec.structs import replace
 
 from keepstep.codec.kinds import Misfit
 from keepstep.codec.parts import Parts, join, split
