@@ -185,7 +185,7 @@ def test_the_lead_goes_to_a_thread_that_waits(store, runtime, queue):
     wishes += [Wish(queue, runtime.promise()) for _ in range(3)]
     threads += [started(lambda wish=wish: drive(runtime.wait(queue, wish.promise))) for wish in wishes[1:]]
 
-    while not all(wish.promise._woken for wish in wishes[1:]):
+    while not all(wish.promise._bell for wish in wishes[1:]):
         go_on.wait(0.001)  # until each of them sleeps
     go_on.set()
 
@@ -193,6 +193,27 @@ def test_the_lead_goes_to_a_thread_that_waits(store, runtime, queue):
     assert store.sizes == [1, 3]
     assert store.threads[0] != store.threads[1]
     assert queue.lead()
+
+
+@pytest.mark.parametrize(("coming", "together"), [(0, 1), (1, 2), (2, 3), (5, 3)])
+def test_those_who_were_told_together_may_come_along_again(store, runtime, queue, monkeypatch, *, coming, together):
+    first = [Wish(queue, runtime.promise()) for _ in range(3)]
+    drive(runtime.wait(queue, first[0].promise))
+    late = iter(range(coming))
+    arrive = lambda _: next(late, None) is not None and Wish(queue, runtime.promise())
+    monkeypatch.setattr("keepstep.runtime.inline.time.sleep", arrive)
+
+    drive(runtime.wait(queue, Wish(queue, runtime.promise()).promise))
+
+    assert store.sizes == [3, together]
+
+
+def test_whoever_was_told_alone_waits_for_nobody(store, runtime, queue, monkeypatch):
+    monkeypatch.setattr("keepstep.runtime.inline.time.sleep", lambda _: pytest.fail("it waited"))
+    for _ in range(3):
+        drive(runtime.wait(queue, Wish(queue, runtime.promise()).promise))
+
+    assert store.sizes == [1, 1, 1]
 
 
 def test_a_leader_that_fails_hands_the_lead_over_all_the_same(store, runtime, queue):

@@ -171,7 +171,7 @@ def _weigh_in(parts: Parts, limits: Limits) -> None:
 def check_names(limits: Limits, **names: str | None) -> None:
     """Names stand in every row: they are short, and text that can be written."""
     for what, name in names.items():
-        if name is None:
+        if name is None or (type(name) is str and name.isascii() and 0 < len(name) <= limits.name_bytes):
             continue
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise BadInput(f"{what}= is {shown(name)}; give text.")

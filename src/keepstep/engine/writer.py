@@ -18,11 +18,11 @@ from typing import Any
 from keepstep.engine.context import Engine, Promise
 from keepstep.errors import ClaimLost, KeepstepError, RunGone, StoreFailed
 from keepstep.log.chain import Stored
-from keepstep.log.fold import Fold, Folding, decode_fold, encode_fold, thaw
+from keepstep.log.fold import Fields, Fold, Folding, thaw
 from keepstep.log.grow import Draft, grow
 from keepstep.log.ledger import LedgerEntry
 from keepstep.log.lifecycle import ENDED
-from keepstep.log.records import decode_head
+from keepstep.log.records import Record, Released, decode_head
 from keepstep.store.base import Append, Busy, Committed, Conflict, Gone, Outcome, Refused
 
 QUIET = frozenset(("saved", "noted", "began", "returned", "raised", "doubted", "undo_began", "undone", "undo_failed"))
@@ -34,7 +34,7 @@ Decide = Callable[[Folding], Sequence[Draft]]
 class Pending:
     """One append that somebody waits for."""
 
-    __slots__ = ("batch", "decide", "ledger", "moved", "promise", "records", "rewind", "value")
+    __slots__ = ("batch", "decide", "ledger", "moved", "promise", "records", "rewind", "urgent")
 
     def __init__(self, decide: Decide, rewind: Callable[[], None] | None, promise: Promise, batch: bytes) -> None:
         self.decide = decide
@@ -45,6 +45,7 @@ class Pending:
         self.records: list[Stored] = []
         self.ledger: list[LedgerEntry] = []
         self.moved = False
+        self.urgent = True
 
 
 class Writer:
@@ -59,7 +60,8 @@ class Writer:
         self._engine = engine
         self._mutex = engine.runtime.mutex()
         self._end = (row.seq, row.digest)
-        self._known_row = self._flight_row = row.freeze()
+        self._known_row: Fields = row.copy()
+        self._flight_row: Fields = self._known_row
         """The row at that end, and as it will be after the flight."""
         self._pending: list[Pending] = []
         self._flight: list[Pending] = []
@@ -116,15 +118,16 @@ class Writer:
                 return None
             flight, self._pending = self._pending, []
             self._flight = flight
-            self._flight_row = row = self.row.freeze()
+            self._flight_row = row = self.row.copy()
             seq, digest = self._end
             if len(flight) == 1:
                 one = flight[0]
-                return Append(self.run_id, seq, digest, one.records, row, one.ledger, one.moved)
+                return Append(self.run_id, seq, digest, one.records, row, one.ledger, one.moved, urgent=one.urgent)
             records = [record for one in flight for record in one.records]
             ledger = [change for one in flight for change in one.ledger]
             moved = any(one.moved for one in flight)
-            return Append(self.run_id, seq, digest, records, row, ledger, moved)
+            urgent = any(one.urgent for one in flight)
+            return Append(self.run_id, seq, digest, records, row, ledger, moved, urgent=urgent)
 
     def deliver(self, outcome: Outcome | BaseException) -> bool:
         """Take in how the flight went."""
@@ -172,7 +175,7 @@ class Writer:
     def _prepare(self, pending: Pending) -> None:
         if self.row.owner is None and self.row.status not in ENDED:
             raise ClaimLost(self.run_id, "it was given back")
-        backup = encode_fold(self.row)
+        backup = self.row.copy()
         try:
             drafts = pending.decide(self.row)
             grown = grow(
@@ -185,12 +188,13 @@ class Writer:
                 holder=True,
             )
         except BaseException:
-            self.row = thaw(decode_fold(backup))
+            self.row = backup
             if pending.rewind is not None:
                 pending.rewind()
             raise
         pending.records, pending.ledger = grown
         pending.moved = any(draft.record.kind not in QUIET for draft in drafts)
+        pending.urgent = any(_is_urgent(draft.record) for draft in drafts)
 
     def _landed(self) -> None:
         # In this order, because Ctrl-C may come between any two lines: what is told twice does no harm, and an end that
@@ -258,6 +262,11 @@ class Writer:
         tail = await self._engine.store.records(self.run_id, after=self._end[0], bodies=False)
         batches = (decode_head(one.head).batch for one in tail)
         return frozenset(batch for batch in batches if batch is not None)
+
+
+def _is_urgent(record: Record) -> bool:
+    """Whether it must outlive a loss of power. A claim ends with the power, whether it was given back before or not."""
+    return not isinstance(record, Released) or record.reason == "waits"
 
 
 def _why(row: Fold) -> str:

@@ -6,6 +6,7 @@ It is bounded in size and pure: no lease time stands in it, so it can always be 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from copy import copy
 from typing import Any
 
 import msgspec
@@ -123,7 +124,7 @@ class Fold(Fields, frozen=True):  # pyright: ignore[reportGeneralTypeIssues]  # 
 
 
 class Folding(Fields):
-    """The accumulator: a row that takes in records, in place."""
+    """The accumulator: a row that takes in records. Its fields are set anew; no list or dict in it is ever changed."""
 
     def admit(self, record: Record, run_id: str, *, holder: bool) -> str:
         """Return the table's cell for this record, or raise `NotAllowed`."""
@@ -167,6 +168,10 @@ class Folding(Fields):
             self.status = status
             self.changed_us = record.at_us
 
+    def copy(self) -> Folding:
+        """One that moves on by itself."""
+        return copy(self)
+
     def freeze(self) -> Fold:
         """A frozen copy."""
         return msgspec.msgpack.decode(msgspec.msgpack.encode(self), type=Fold)
@@ -189,8 +194,7 @@ def _saved(row: Folding, record: Saved) -> None:
     row.saved, row.saved_us, row.depth, row.version = record.seq, record.at_us, record.depth, record.version
     row.deaths = 0
     floor = record.depth & (record.depth - 1)
-    row.jumps = [one for one in row.jumps if one[2] <= floor]
-    row.jumps.append((record.seq, record.step, record.depth))
+    row.jumps = [*(one for one in row.jumps if one[2] <= floor), (record.seq, record.step, record.depth)]
 
 
 def _rolled_back(row: Folding, record: RolledBack) -> None:

@@ -55,6 +55,9 @@ class Append(NamedTuple):
     """Ranges of seqs whose bodies go, in the same transaction."""
     renewed: Sequence[tuple[int, bytes]] = ()
     """Bodies stored anew, in the same transaction."""
+    urgent: bool = True
+    """False when it need not outlive a loss of power: without it, the run is as well off. A store may go without
+    waiting for the disk then; whatever is written after it takes it along."""
 
 
 class Decision(NamedTuple):

@@ -54,6 +54,8 @@ class CommitQueue:
         self._alone: deque[Item] = deque()
         """Items that go one to a commit: their run was locked elsewhere, or a commit of many failed with them in it."""
         self._leader = False
+        self.told = 0
+        """How many the last round has told."""
 
     def put(self, item: Item) -> None:
         """Queue an item; an item must not be put in twice before it was told."""
@@ -73,6 +75,11 @@ class CommitQueue:
         with self._mutex:
             self._leader = False
             return [*self._flying, *self._alone, *self._waiting]
+
+    @property
+    def waiting(self) -> int:
+        """How many will be in the next round."""
+        return len(self._waiting)
 
     @property
     def idle(self) -> bool:
@@ -119,6 +126,7 @@ class CommitQueue:
         except BaseException:
             self._clear_wreck()
             raise
+        self.told = len(entries)
         for outcome in outcomes:
             item = self._flying[0]
             if isinstance(outcome, Busy):

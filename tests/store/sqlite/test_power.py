@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -248,6 +249,72 @@ def _possible(name: str, kept: Kept | None, state: dict[str, Any], all_free: boo
     if kept.status == "finished":
         return [Delete(name), *reopen]
     return [Save(name, state), Save(name, state, step=(kept.step or 0) + 5), Enter(name), Delete(name), *reopen]
+
+
+# --- what is not waited for ------------------------------------------------------------------------------------------
+
+
+def synced_in(recording: Recording, work: Callable[[], object]) -> int:
+    before = len(recording.events)
+    work()
+    return sum(isinstance(event, Synced) for event in recording.events[before:])
+
+
+def test_only_giving_a_claim_back_waits_for_no_disk(folder):
+    with power_place(folder / "day") as place:
+        store = place.open()
+        run = store.claim("r", "w")
+        save, back, saved_later = (
+            synced_in(place.recording, lambda: run.save({"n": 1})),
+            synced_in(place.recording, run.close),
+            synced_in(place.recording, lambda: store.save("another", {"n": 1}, workflow="w")),
+        )
+        failed = synced_in(place.recording, lambda: store.carry(lambda run: 1 / 0, "r"))
+
+    assert (save, back, saved_later, failed) == (1, 0, 1, 2)
+
+
+def test_whatever_is_written_after_a_claim_was_given_back_takes_it_along(folder):
+    script: list[Step] = [Enter("r"), Put("r", {"n": 1}), Leave("r"), Enter("r"), Leave("r"), Save("s", {"n": 2})]
+    with power_place(folder / "day") as place:
+        play(place.recording, World(place), script)
+        [*_, (_, disk, allowed)] = mornings(place.recording)
+
+    assert [kept.status for kept, _ in allowed["r"]] == ["ready"]
+    for seed in range(20):
+        assert wrong_in_the_morning(disk.after_loss(Random(seed)), allowed, folder / "morning") == []
+
+
+@pytest.mark.parametrize("moment", [1, 2])
+def test_an_interruption_while_a_claim_is_given_back_leaves_no_save_behind_that_does_not_wait(folder, moment):
+    with power_place(folder / "day") as place:
+        store = place.open()
+        run, kept = store.claim("r", "w"), store.claim("kept", "w")
+        base: Any = store._session.store
+        writer = base._connections.writer
+        writer._cursor = Interrupted(writer.cursor(), moment)
+        with pytest.raises(KeyboardInterrupt):
+            run.close()
+
+        assert synced_in(place.recording, lambda: kept.save({"n": 1})) == 1
+
+
+class Interrupted:
+    """A cursor that is interrupted at its n-th statement, once."""
+
+    def __init__(self, cursor: Any, moment: int) -> None:
+        self._cursor = cursor
+        self._moment = moment
+
+    def execute(self, *given: Any) -> Any:
+        self._moment -= 1
+        done = self._cursor.execute(*given)
+        if self._moment == 0:
+            raise KeyboardInterrupt
+        return done
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cursor, name)
 
 
 # --- the tests can fail ----------------------------------------------------------------------------------------------

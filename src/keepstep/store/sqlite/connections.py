@@ -13,7 +13,7 @@ import apsw
 
 from keepstep.errors import CannotOpen, StoreBusy, WrongUse
 from keepstep.store.sqlite.connect import (
-    connect_heart,
+    CHECKPOINT_PAGES_CROWD,
     connect_read_only,
     connect_reader,
     connect_writer,
@@ -47,7 +47,7 @@ class Connections:
         self.turn = Turn(Path(f"{path}-lock"))
         read = connect_read_only if read_only else connect_reader
         self.writer = Line(partial(connect_writer, path, vfs))
-        self.heart = Line(partial(connect_heart, path, vfs))
+        self.heart = Line(partial(connect_writer, path, vfs))
         self.watch = Line(partial(read, path, vfs))
         self._lines = [Line(partial(read, path, vfs)) for _ in range(READERS_MAX)]
         self._reset()
@@ -59,14 +59,21 @@ class Connections:
         self._resting: list[Callable[[], None]] = []
 
     @contextmanager
-    def writing(self, line: Line | None = None) -> Generator[Cursor]:
-        """One transaction that writes; it is undone when the block raises."""
+    def writing(self, line: Line | None = None, *, urgent: bool = True, crowd: bool = False) -> Generator[Cursor]:
+        """One transaction that writes; it is undone when the block raises. If it is not urgent, no disk is waited for.
+
+        What is not urgent becomes durable with the next transaction that is: both are in one log. That log may become
+        larger once a crowd of runs is written at once.
+        """
         line = line or self.writer
         with line.mutex:
             self._check_open()
             with self.turn:
                 try:
                     cursor = line.cursor()
+                    line.set("synchronous", "FULL" if urgent else "NORMAL")
+                    if crowd:
+                        line.set("wal_autocheckpoint", CHECKPOINT_PAGES_CROWD)
                     cursor.execute("BEGIN IMMEDIATE")
                     yield cursor
                     cursor.execute("COMMIT")
@@ -76,21 +83,23 @@ class Connections:
                     line.give_up()
                     raise
 
-    def reading(self, work: Work[T]) -> T:
+    def reading(self, work: Work[T], *, is_one_statement: bool = False) -> T:
         """What `work` finds, in one transaction that sees one state of the store. It never waits for a write."""
         with self._places:
             line = self._free.pop()
             try:
                 with line.mutex:
-                    return self.reading_by(line, work)
+                    return self.reading_by(line, work, is_one_statement=is_one_statement)
             finally:
                 self._free.append(line)
 
-    def reading_by(self, line: Line, work: Work[T]) -> T:
+    def reading_by(self, line: Line, work: Work[T], *, is_one_statement: bool = False) -> T:
         """The same, by a line whose mutex is held."""
         self._check_open()
         try:
-            return self._read_traceless(line, work) if self.read_only else _read(line.cursor(), work)
+            if self.read_only:
+                return self._read_traceless(line, work)
+            return work(line.cursor()) if is_one_statement else _read(line.cursor(), work)
         except (apsw.Error, UnicodeEncodeError) as error:
             raise self._undo(line, error) from error
         except BaseException:

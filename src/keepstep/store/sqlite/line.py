@@ -21,6 +21,8 @@ class Line:
         self._connect = connect
         self._connection: Connection | None = None
         self._cursor: Cursor | None = None
+        self._pragmas: dict[str, object] = {}
+        """What was set on this connection."""
 
     def cursor(self) -> Cursor:
         """The cursor to use; it connects when there is none."""
@@ -28,7 +30,16 @@ class Line:
             self._connection = self._connect()
             self.made += 1
             self._cursor = self._connection.cursor()
+            self._pragmas = {}
         return self._cursor
+
+    def set(self, pragma: str, value: object) -> None:
+        """Set a pragma, unless it is set so. It is forgotten first, so that after an interruption it is set again."""
+        if self._pragmas.get(pragma) != value:
+            cursor = self.cursor()
+            self._pragmas.pop(pragma, None)
+            cursor.execute(f"PRAGMA {pragma} = {value}")
+            self._pragmas[pragma] = value
 
     def give_up(self) -> None:
         """Undo the transaction that is open, if any; without a connection that can do it, do without the connection."""

@@ -46,6 +46,13 @@ def read_picked(cursor: Cursor, run_id: str, seqs: Sequence[int]) -> list[Stored
     return [_stored(*found) for found in cursor.executemany(sql("read_record"), keys)]
 
 
+def read_one(cursor: Cursor, run_id: str, seq: int) -> list[Stored]:
+    """The record with this seq, in one statement."""
+    if not 0 < seq <= SEQ_MAX:
+        return []
+    return [_stored(*found) for found in cursor.execute(sql("pick_record"), (run_id, seq))]
+
+
 def read_effects(cursor: Cursor, run_id: str, keys: Sequence[bytes] | None) -> list[LedgerEntry]:
     """What the ledger index has, in order of beginning."""
     run: int | None = cursor.execute(sql("read_key"), (run_id,)).get

@@ -36,7 +36,7 @@ from keepstep.store.sqlite.driver import Cursor
 from keepstep.store.sqlite.forking import watch_forks
 from keepstep.store.sqlite.line import Line
 from keepstep.store.sqlite.owners import clear_owners, erase_owner, put_owner, renew_owner
-from keepstep.store.sqlite.reading import Span, read_effects, read_listed, read_picked, read_records, weigh
+from keepstep.store.sqlite.reading import Span, read_effects, read_listed, read_one, read_picked, read_records, weigh
 from keepstep.store.sqlite.schema import is_store, prepare
 from keepstep.store.sqlite.search import Wanted, find, wanted
 from keepstep.store.sqlite.views import read_view, standing
@@ -44,6 +44,8 @@ from keepstep.store.sqlite.writing import Writing, erase
 
 POLL_SECONDS_FIRST = 0.005
 POLL_SECONDS_MOST = 0.05
+CROWD = 16
+"""So many runs written at once make a crowd."""
 CLAIM_PAGE = 64
 """How many due runs a claim looks at together."""
 CLAIM_LOOKS_MAX = 10_000
@@ -127,7 +129,8 @@ class SqliteStore:
     # --- runs ----------------------------------------------------------------------------------------------------
 
     async def commit(self, batch: Sequence[Entry]) -> list[Outcome]:
-        with self._writing() as cursor:
+        urgent = any(isinstance(entry, Decision) or entry.urgent for entry in batch)
+        with self._writing(urgent=urgent, crowd=len(batch) >= CROWD) as cursor:
             writing = self._write(cursor)
             return [writing.take(entry) for entry in batch]
 
@@ -149,6 +152,8 @@ class SqliteStore:
         return self._read(lambda cursor: read_records(cursor, run_id, span))
 
     async def pick(self, run_id: str, seqs: Sequence[int]) -> list[Stored]:
+        if len(seqs) == 1:
+            return self._read(lambda cursor: read_one(cursor, run_id, seqs[0]), is_one_statement=True)
         return self._read(lambda cursor: read_picked(cursor, run_id, seqs))
 
     async def effects(self, run_id: str, keys: Sequence[bytes] | None = None) -> list[LedgerEntry]:
@@ -194,19 +199,19 @@ class SqliteStore:
     async def enlist(self, owner: str, seconds: float) -> None:
         self._check_writable()
         self._locks.take(owner)
-        with self._writing(self._connections.heart) as cursor:
+        with self._beat() as cursor:
             now_us = self._now_us()
             put_owner(cursor, owner, now_us, now_us + round(seconds * 1e6))
             staying = clear_owners(cursor, self._locks, now_us)
         self._locks.clear(staying)
 
     async def renew(self, owner: str, seconds: float) -> Renewal:
-        with self._writing(self._connections.heart) as cursor:
+        with self._beat() as cursor:
             now_us = self._now_us()
             return renew_owner(cursor, owner, now_us, now_us + round(seconds * 1e6))
 
     async def retire(self, owner: str) -> None:
-        with self._writing(self._connections.heart) as cursor:
+        with self._beat() as cursor:
             erase_owner(cursor, owner)
             staying = clear_owners(cursor, self._locks, self._now_us())
         self._locks.clear(staying)
@@ -239,16 +244,22 @@ class SqliteStore:
 
     # --- inside --------------------------------------------------------------------------------------------------
 
-    def _writing(self, line: Line | None = None) -> AbstractContextManager[Cursor]:
+    def _writing(
+        self, line: Line | None = None, *, urgent: bool = True, crowd: bool = False
+    ) -> AbstractContextManager[Cursor]:
         self._check_writable()
         if not self._connections.opened:
             self._open()
-        return self._connections.writing(line)
+        return self._connections.writing(line, urgent=urgent, crowd=crowd)
 
-    def _read(self, work: Work[T]) -> T:
+    def _beat(self) -> AbstractContextManager[Cursor]:
+        """A transaction about leases. They end with the power anyway, so no disk is waited for."""
+        return self._writing(self._connections.heart, urgent=False)
+
+    def _read(self, work: Work[T], *, is_one_statement: bool = False) -> T:
         if not self._connections.opened:
             self._open()
-        return self._connections.reading(work)
+        return self._connections.reading(work, is_one_statement=is_one_statement)
 
     def _write(self, cursor: Cursor) -> Writing:
         now_us = self._now_us()

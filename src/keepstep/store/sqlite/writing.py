@@ -75,8 +75,11 @@ class Writing:
         if not append.moved:
             return self._cursor.execute(sql("append"), known).get
         frozen = decode_fold(sealed[CHECK_BYTES:])
-        key = self._cursor.execute(sql("append_moved"), (*known, *_moving(frozen))).get
-        if key is not None:
+        found = self._cursor.execute(sql("append_moved"), (*known, *_moving(frozen))).fetchall()
+        if not found:
+            return None
+        [(key, is_tagged)] = found
+        if is_tagged or frozen.tags:
             index_tags(self._cursor, key, append.run_id, frozen)
         return key
 

@@ -1,6 +1,6 @@
--- Runs of every workflow and status, in order.
-SELECT {column}, runs.id, runs.key
-FROM runs INDEXED BY runs_by_{order}
-WHERE ({column}, runs.id) {past} (:us, :id)
+-- Runs of every workflow and status, in the order of their creation.
+SELECT created_us, runs.id, runs.key
+FROM runs INDEXED BY runs_by_created
+WHERE (created_us, runs.id) {past} (:us, :id)
   {filters}
-ORDER BY {column} {direction}, runs.id {direction}
+ORDER BY created_us {direction}, runs.id {direction}

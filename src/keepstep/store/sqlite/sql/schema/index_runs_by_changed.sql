@@ -1,1 +1,0 @@
-CREATE INDEX runs_by_changed ON runs (changed_us, id)
