@@ -31,7 +31,7 @@ bench: $(benchable) ## measure side by side with the peers; options in ARGS="...
 	@$(venv_bench)/bin/python -m benchmarks $(ARGS)
 
 soak: $(installed) ## run the tests that take minutes
-	@$(venv)/bin/python -m pytest -m soak $(ARGS)
+	@$(venv)/bin/python -m pytest -m soak -o faulthandler_timeout=3600 $(ARGS)
 
 clean: ## remove all that was made here
 	@rm -rf $(venv) $(venv_bench) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
