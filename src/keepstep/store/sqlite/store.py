@@ -39,7 +39,7 @@ from keepstep.store.sqlite.owners import clear_owners, erase_owner, put_owner, r
 from keepstep.store.sqlite.reading import Span, read_effects, read_listed, read_one, read_picked, read_records, weigh
 from keepstep.store.sqlite.schema import is_store, prepare
 from keepstep.store.sqlite.search import Wanted, find, wanted
-from keepstep.store.sqlite.views import read_view, standing
+from keepstep.store.sqlite.views import Standing, read_view
 from keepstep.store.sqlite.writing import Writing, erase
 
 POLL_SECONDS_FIRST = 0.005
@@ -136,7 +136,8 @@ class SqliteStore:
 
     async def view(self, run_id: str) -> View:
         now_us = self._now_us()
-        return self._read(lambda cursor: read_view(cursor, run_id, standing(self._locks, now_us), now_us))
+        standing = Standing(self._locks, now_us)
+        return self._read_owners(standing, lambda cursor: read_view(cursor, run_id, standing, now_us))
 
     async def records(
         self,
@@ -161,16 +162,16 @@ class SqliteStore:
 
     async def rows(self, query: Query, cursor: str | None, limit: int) -> Page:
         now_us = self._now_us()
-        stands = standing(self._locks, now_us)
-        asked = wanted(query, cursor, now_us, stands)
+        standing = Standing(self._locks, now_us)
+        asked = wanted(query, cursor, now_us, standing)
 
         def read(cursor: Cursor) -> Page:
             hits = find(cursor, asked, limit)
-            rows = [read_listed(cursor, key, stands) for _, _, key in hits[:limit]]
+            rows = [read_listed(cursor, key, standing) for _, _, key in hits[:limit]]
             more = len(hits) > limit > 0
             return Page(rows, write_cursor(query, *hits[limit - 1][:2]) if more else None)
 
-        return self._read(read)
+        return self._read_owners(standing, read)
 
     async def claim(
         self, workflows: Sequence[str] | None, limit: int, decide: Callable[[View], Append | None]
@@ -178,7 +179,7 @@ class SqliteStore:
         self._check_writable()
         now_us = self._now_us()
         some = None if workflows is None else list(dict.fromkeys(workflows))
-        asked = Wanted(DUE, some, None, now_us, standing(self._locks, now_us))
+        asked = Wanted(DUE, some, None, now_us, Standing(self._locks, now_us))
         # Workers ask all the time, mostly in vain, and asking keeps nobody waiting.
         if limit < 1 or not self._read(lambda cursor: find(cursor, asked, 0)):
             return []
@@ -261,9 +262,21 @@ class SqliteStore:
             self._open()
         return self._connections.reading(work, is_one_statement=is_one_statement)
 
+    def _read_owners(self, standing: Standing, work: Work[T]) -> T:
+        """Read what depends on who stands.
+
+        A lock that is found free may have been held when the transaction began, and its owner may have written since,
+        and left in good order. So it is read again, with the locks that were free before.
+        """
+        while True:
+            free = standing.free
+            found = self._read(work)
+            if standing.free == free:
+                return found
+
     def _write(self, cursor: Cursor) -> Writing:
         now_us = self._now_us()
-        return Writing(cursor, standing(self._locks, now_us), now_us)
+        return Writing(cursor, Standing(self._locks, now_us), now_us)
 
     def _check_writable(self) -> None:
         if self.read_only:

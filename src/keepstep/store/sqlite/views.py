@@ -15,18 +15,25 @@ Stands = Callable[[str, int | None], bool]
 """Whether an owner stands, given its id and until when its lease runs."""
 
 
-def standing(locks: OwnerLocks, now_us: int) -> Stands:
+class Standing:
     """Tells which owners stand now; each one's lock is looked at once."""
-    known: dict[str, bool] = {}
 
-    def stands(owner: str, until_us: int | None) -> bool:
-        if until_us is None or until_us <= now_us:
+    def __init__(self, locks: OwnerLocks, now_us: int) -> None:
+        self._locks = locks
+        self._now_us = now_us
+        self._known: dict[str, bool] = {}
+
+    def __call__(self, owner: str, until_us: int | None) -> bool:
+        if until_us is None or until_us <= self._now_us:
             return False
-        if owner not in known:
-            known[owner] = locks.held(owner) is not False
-        return known[owner]
+        if owner not in self._known:
+            self._known[owner] = self._locks.held(owner) is not False
+        return self._known[owner]
 
-    return stands
+    @property
+    def free(self) -> int:
+        """How many locks were found free."""
+        return sum(not stands for stands in self._known.values())
 
 
 def holder_of(row: Fold, until_us: int | None, stands: Stands) -> Holder | None:
