@@ -12,6 +12,7 @@ from keepstep.runtime.clock import SystemClock
 from keepstep.store import owner_locks
 from keepstep.store.base import Committed, Query, Refused
 from keepstep.store.owner_locks import OwnerLocks
+from tests.places import Place
 from tests.store.sqlite.growing import Log, child, claiming, done, opened, said
 
 HOLD = """
@@ -234,3 +235,31 @@ def test_two_processes_see_each_others_locks(tmp_path):
     assert said(child(code, tmp_path)) == "True"
     mine.close()
     assert said(child(code, tmp_path)) == "False"
+
+
+@pytest.mark.parametrize("look", ["due", "runs", "look"])
+def test_who_leaves_in_good_order_while_a_list_is_read_has_left_nothing_behind(tmp_path, monkeypatch, look):
+    place = Place("sqlite", "sync", tmp_path)
+    holder, reader = place.open(), place.open()
+    run = holder.claim("r", "w")
+    left = []
+
+    def held(owner):
+        """The lock is looked at when the list is read already, and its owner has just gone."""
+        if not left:
+            left.append(owner)
+            run.finish(1)
+            holder.close()
+        return False
+
+    monkeypatch.setattr(reader._session.store._locks, "held", held)
+
+    found = {
+        "due": lambda: [one.status for one in reader.due().items],
+        "runs": lambda: [one.status for one in reader.runs().items],
+        "look": lambda: [reader.look("r").status],
+    }[look]()
+
+    assert left
+    assert found == ([] if look == "due" else ["finished"])
+    place.close()
