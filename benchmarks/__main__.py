@@ -30,6 +30,7 @@ MEASURES = (
     "reading",
     "claiming",
     "opening",
+    "effects",
     "importing",
     "listing",
     "memory",

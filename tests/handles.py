@@ -9,6 +9,8 @@ import asyncio
 import inspect
 import threading
 from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from types import TracebackType
 from typing import Any, Self
 
@@ -68,6 +70,15 @@ class Behind:
 
         return call
 
+    def gather(self, *calls: Callable[[], Any]) -> list[Any]:
+        """Each call runs in a thread of its own beside the loop, so that it can wait for what it calls."""
+
+        async def beside(threads: ThreadPoolExecutor, call: Callable[[], Any]) -> Any:
+            return await asyncio.get_running_loop().run_in_executor(threads, copy_context().run, call)
+
+        with ThreadPoolExecutor(max(1, len(calls))) as threads:
+            return LOOP.run(self._handle.gather(*(beside(threads, call) for call in calls)))
+
     def __repr__(self) -> str:
         return repr(self._handle)
 
@@ -76,8 +87,8 @@ class Behind:
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        LOOP.run(self._handle.__aexit__(kind, error, traceback))
+    ) -> bool:
+        return bool(LOOP.run(self._handle.__aexit__(kind, error, traceback)))
 
 
 class StoreBehind(Behind):
@@ -103,7 +114,7 @@ def _in_front(value: Any) -> Any:
         value = LOOP.run(value)
     if inspect.isasyncgen(value):
         return _one_by_one(value)
-    if isinstance(value, keepstep.AsyncRun | AsyncBlock):
+    if isinstance(value, keepstep.AsyncRun | keepstep.AsyncUsing | AsyncBlock):
         return Behind(value)
     return value
 

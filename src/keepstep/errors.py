@@ -3,21 +3,38 @@
     KeepstepError
     ├── BadInput (ValueError)         an argument is wrong; nothing was written
     │   ├── CannotStore               a value has no stored form; says where in the value
+    │   ├── InvalidAnswer             an answer does not fit the fields that were asked for; has .problems
     │   ├── TooLarge                  over a limit; says which
     │   └── WrongUse                  the right call in the wrong place (closed handle, child process, wrong handle)
+    │       └── KeyNeeded             equal calls at the same time need keys to be told apart
     ├── RunError                      about one run; has .run_id
     │   ├── NoSuchRun                 no run of that id; has .near
     │   ├── NoSuchCheckpoint          the run has no such step, seq or label
     │   ├── WrongWorkflow             the run belongs to another workflow
     │   ├── NothingToDo               the run cannot be entered
     │   │   ├── RunFinished           has .result
-    │   │   ├── RunCancelled
+    │   │   ├── RunCancelled          has .reason and .by
     │   │   ├── RunWaiting            has .gates and .until
     │   │   └── RunHeld               has .owner and .until
     │   ├── NotAllowed                the run's status does not allow it
     │   ├── ClaimLost                 another owner has the run now; this handle cannot write any more
     │   ├── RunGone                   the run was deleted meanwhile
     │   ├── RunExists                 a fork's id is taken by something else
+    │   ├── EffectError               about one effect of a run; has .key
+    │   │   ├── EffectInDoubt         nobody knows whether it happened; has .call
+    │   │   ├── Rejected              its approval was refused; has .by and .note
+    │   │   ├── UndoFailed            an undo raised, and the rollback stopped; has .in_doubt
+    │   │   ├── LeaseTooShort         less of the lease is left than the tool needs; it was not started
+    │   │   ├── EffectInFlight        the same effect is under way in another thread or task
+    │   │   ├── ArgumentsChanged      it is in the ledger with other arguments
+    │   │   └── NotInDoubt            there is nothing to settle
+    │   ├── GateError                 about one gate; has .gate
+    │   │   ├── NoSuchGate            no gate of that id
+    │   │   ├── AlreadyAnswered       somebody was first; has .by and .at
+    │   │   └── GateExpired           its deadline passed, and it has no default
+    │   ├── RollbackRefused           something stands against it; has .hinders; nothing was done
+    │   ├── RollbackUnderWay          a rollback was cut off; call it again
+    │   ├── TimedOut                  no message came in time; has .name
     │   └── StateMismatch             the stored state does not fit the type or version asked for
     └── StoreError                    about the store as a whole
         ├── CannotOpen                no such place, no permission, unknown URL, network file system
@@ -29,6 +46,9 @@
         ├── StoreFailed               the operating system or the database refused
         └── Damaged                   stored bytes are not what was written
 
+    NotDone (Exception)               raise it in a tool: what it was called for has not happened
+    Pause (BaseException)             the run waits: leaves the block by itself; nothing to catch
+    Cancelled (BaseException)         the run was asked to stop: leaves the block like Pause; has .reason and .by
     Stop (BaseException)              raise it in a run's block to leave the run `ready` for later
 
 A message says what happened, to which run, and what to do next.
@@ -36,7 +56,7 @@ A message says what happened, to which run, and what to do next.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 SHOWN_CHARS_MAX = 200
@@ -52,6 +72,11 @@ def shown(value: object) -> str:
     return text if len(text) <= SHOWN_CHARS_MAX else f"{text[:SHOWN_CHARS_MAX]}..."
 
 
+def _who_and_why(reason: str | None, by: str | None) -> str:
+    who = "" if by is None else f" by {by}"
+    return who if reason is None else f"{who} ({reason})"
+
+
 class KeepstepError(Exception):
     """Base of every error of keepstep."""
 
@@ -64,12 +89,25 @@ class CannotStore(BadInput):
     """A value has no stored form."""
 
 
+class InvalidAnswer(BadInput):
+    """An answer does not fit the fields that were asked for; nothing was written."""
+
+    def __init__(self, problems: Mapping[str, str]) -> None:
+        told = ". ".join(f"{name or 'It'} {problem}" for name, problem in problems.items())
+        super().__init__(f"The answer does not fit; nothing was written. {told}.")
+        self.problems: Mapping[str, str] = dict(problems)  # by the field's name; "" is the answer as a whole
+
+
 class TooLarge(BadInput):
     """Something is over a limit."""
 
 
 class WrongUse(BadInput):
     """The call is right, the place is not."""
+
+
+class KeyNeeded(WrongUse):
+    """Equal calls at the same time cannot be told apart."""
 
 
 class RunError(KeepstepError):
@@ -121,17 +159,21 @@ class RunFinished(NothingToDo):
 
 
 class RunCancelled(NothingToDo):
-    """The run was cancelled."""
+    """The run was cancelled; `.reason` and `.by` say why and by whom, if that was said."""
 
-    def __init__(self, run_id: str) -> None:
-        super().__init__(f"Run {run_id!r} was cancelled. Fork it, or start another under a new id.", run_id)
+    def __init__(self, run_id: str, reason: str | None = None, by: str | None = None) -> None:
+        told = _who_and_why(reason, by)
+        super().__init__(f"Run {run_id!r} was cancelled{told}. Fork it, or start another under a new id.", run_id)
+        self.reason = reason
+        self.by = by
 
 
 class RunWaiting(NothingToDo):
     """The run waits: for answers (`.gates`), or until a time (`.until`, a datetime)."""
 
     def __init__(self, run_id: str, gates: Sequence[str] = (), until: Any = None) -> None:
-        waits = f"{len(gates)} open gate(s)" if gates else f"a time or a message, until {until}"
+        other = "a message" if until is None else f"a time or a message, until {until}"
+        waits = f"{len(gates)} open gate(s)" if gates else other
         super().__init__(f"Run {run_id!r} waits for {waits}; it goes on by itself after that.", run_id)
         self.gates = tuple(gates)
         self.until = until
@@ -174,6 +216,156 @@ class RunExists(RunError):
     """The id is taken by something else."""
 
 
+class EffectError(RunError):
+    """Something about one effect of a run."""
+
+    def __init__(self, message: str, run_id: str, key: str) -> None:
+        super().__init__(message, run_id)
+        self.key = key
+
+
+class EffectInDoubt(EffectError):
+    """Nobody knows whether an effect happened, so it is not started again."""
+
+    def __init__(self, run_id: str, key: str, call: str) -> None:
+        super().__init__(
+            f"Nobody knows whether {call} happened in run {run_id!r}. Find out, and tell with "
+            f"store.settle({run_id!r}, {key!r}, happened=..., result=...); then open the run again. A tool that can be "
+            "asked says so with reconcile=, one that may be called again with idempotent=True.",
+            run_id,
+            key,
+        )
+        self.call = call
+
+
+class Rejected(EffectError):
+    """Somebody said no to an effect."""
+
+    def __init__(self, run_id: str, key: str, call: str, by: str | None, note: str | None) -> None:
+        who = "nobody in time" if by is None else by
+        why = "" if note is None else f": {note}"
+        super().__init__(f"{call} in run {run_id!r} was not approved ({who}){why}.", run_id, key)
+        self.by = by
+        self.note = note
+
+
+class UndoFailed(EffectError):
+    """An undo raised, and the rollback stopped there. What was undone before stays undone."""
+
+    def __init__(self, run_id: str, key: str, call: str, *, in_doubt: bool) -> None:
+        if in_doubt:
+            hint = f"Nobody knows whether it was undone: find out, and call rollback with undone=[{key!r}] or keep=."
+        else:
+            hint = "Call rollback again: it goes on from there."
+        super().__init__(f"{call} in run {run_id!r} could not be undone. {hint}", run_id, key)
+        self.in_doubt = in_doubt
+
+
+class LeaseTooShort(EffectError):
+    """Less of the lease is left than a tool needs; it was not started."""
+
+    def __init__(self, run_id: str, tool: str, left: float, least: float) -> None:
+        super().__init__(
+            f"{left:.1f} s of the lease on run {run_id!r} are left, and {tool} needs {least:g} (min_lease=). Open the "
+            "store with a longer lease=, or find out what keeps its heartbeat from the store.",
+            run_id,
+            tool,
+        )
+
+
+class EffectInFlight(EffectError):
+    """The same effect is under way in another thread or task of this run."""
+
+    def __init__(self, run_id: str, key: str, call: str) -> None:
+        super().__init__(
+            f"{call} is under way in run {run_id!r} already, under the same key {key!r}. Give each call its own key.",
+            run_id,
+            key,
+        )
+
+
+class ArgumentsChanged(EffectError):
+    """An effect comes with other arguments than it began with."""
+
+    def __init__(self, run_id: str, key: str, before: str, now: str) -> None:
+        super().__init__(
+            f"In run {run_id!r} the effect {key!r} was {before}, and now it is {now}. It is not repeated with other "
+            "arguments, nor is the old result passed off as theirs: give another key, or the same arguments.",
+            run_id,
+            key,
+        )
+        self.before = before
+        self.now = now
+
+
+class NotInDoubt(EffectError):
+    """There is nothing to settle."""
+
+    def __init__(self, run_id: str, key: str, status: str) -> None:
+        super().__init__(
+            f"The effect {key!r} of run {run_id!r} is {status}, so there is nothing to settle.", run_id, key
+        )
+        self.status = status
+
+
+class GateError(RunError):
+    """Something about one gate."""
+
+    def __init__(self, message: str, run_id: str, gate: str) -> None:
+        super().__init__(message, run_id)
+        self.gate = gate
+
+
+class NoSuchGate(GateError):
+    """There is no gate of that id, or its run has ended without an answer."""
+
+    def __init__(self, gate: str, run_id: str) -> None:
+        super().__init__(f"Run {run_id!r} has no open gate {gate!r}; store.inbox() lists what is open.", run_id, gate)
+
+
+class AlreadyAnswered(GateError):
+    """Somebody was first."""
+
+    def __init__(self, run_id: str, gate: str, by: str | None, at: Any) -> None:
+        who = "somebody" if by is None else by
+        super().__init__(f"The gate {gate!r} of run {run_id!r} was answered by {who} at {at}.", run_id, gate)
+        self.by = by
+        self.at = at
+
+
+class GateExpired(GateError):
+    """The deadline passed before anybody answered, and there is no default."""
+
+    def __init__(self, run_id: str, gate: str) -> None:
+        super().__init__(f"The gate {gate!r} of run {run_id!r} expired before it was answered.", run_id, gate)
+
+
+class RollbackRefused(RunError):
+    """Something stands against a rollback; nothing was done."""
+
+    def __init__(self, run_id: str, step: int, hinders: Sequence[tuple[str, str, str]]) -> None:
+        told = "; ".join(f"{tool} ({key}): {why}" for key, tool, why in hinders)
+        super().__init__(f"Run {run_id!r} cannot go back to step {step}: {told}.", run_id)
+        self.hinders = tuple(hinders)
+
+
+class RollbackUnderWay(RunError):
+    """A rollback was cut off, and has to come to its end before the run is entered."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(
+            f"A rollback of run {run_id!r} has begun and was cut off. Call store.rollback() again: it goes on.", run_id
+        )
+
+
+class TimedOut(RunError):
+    """No message came in time."""
+
+    def __init__(self, run_id: str, name: str) -> None:
+        super().__init__(f"Run {run_id!r} waited for a message {name!r}, and none came in time.", run_id)
+        self.name = name
+
+
 class StateMismatch(RunError):
     """The stored state does not fit the type or version asked for."""
 
@@ -212,6 +404,29 @@ class StoreFailed(StoreError):
 
 class Damaged(StoreError):
     """Stored bytes are not what was written."""
+
+
+class NotDone(Exception):
+    """Raise it in a tool when what it was called for has certainly not happened: it may be called again."""
+
+
+class Pause(BaseException):
+    """A run has to wait for an answer: it leaves its block, and is paused."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"Run {run_id!r} waits. It leaves its block by itself; let this pass.")
+        self.run_id = run_id
+
+
+class Cancelled(BaseException):
+    """Somebody asked for the run to be cancelled: it leaves its block, and is cancelled."""
+
+    def __init__(self, run_id: str, reason: str | None = None, by: str | None = None) -> None:
+        told = _who_and_why(reason, by)
+        super().__init__(f"Run {run_id!r} is cancelled{told}. It leaves its block by itself; let this pass.")
+        self.run_id = run_id
+        self.reason = reason
+        self.by = by
 
 
 class Stop(BaseException):

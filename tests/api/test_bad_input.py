@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import inspect
 import math
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
 import keepstep
 from keepstep.errors import shown
+from tests.handles import LOOP, Behind
 from tests.places import Place
 
 
@@ -43,6 +45,43 @@ LIFT = (*ANYTHING, 5, [(1, dict)], {"1": dict}, {1: 5}, {True: dict}, {1.5: dict
 SHAPE = {"state": CLASS, "version": (*NUMBER, None, 0, -1, -HUGE), "lift": LIFT}
 ENTRY = {"run_id": RUN_ID, "workflow": TEXT, "wait": (*LENGTH, None), **SHAPE}
 PAGE = {"limit": LIMIT, "cursor": CURSOR}
+NAME = (*TEXT, None)
+WORDING = (*ANYTHING, 5, ["r"], "", LONE)
+FUNCTION = (*ANYTHING, 5, "pay", ["pay"])
+KEYS = (*ANYTHING, None, 5, "key", [5], [Mute()], ["a", None])
+UNDO = (*ANYTHING, 5, "void", ["void"], {"pay": "void"}, {5: print}, {"pay": None})
+TOOL = {
+    "target": TEXT,
+    "undo": FUNCTION,
+    "idempotent": tuple(one for one in TRUTH if one is not None),
+    "reconcile": FUNCTION,
+    "not_done": (*ANYTHING, 5, "ValueError", ValueError, [5], ["ValueError"], [int], [ValueError, None]),
+    "unsure": (*ANYTHING, 5, "", "never", ["ask"]),
+    "min_lease": (*ANYTHING, "soon", "1", True, [1], math.nan, math.inf, -1, -HUGE, HUGE),
+}
+CALL = {
+    "function": (*ANYTHING, None, 5, "pay"),
+    "args": (object(), {"a": [Mute()]}, lambda: 1, 1j),
+    "kwargs": (object(), {"a": [Mute()]}, lambda: 1, 1j),
+}
+FIELDS = (
+    *ANYTHING,
+    5,
+    "int",
+    [int],
+    {},
+    {"": int},
+    {5: int},
+    {LONE: int},
+    {"a": 5},
+    {"a": Mute()},
+    {"a": complex},
+    dict,
+)
+MOMENT = (
+    *(*ANYTHING, None, 5, "tomorrow", 1.5, timedelta(1)),
+    *(datetime(2030, 1, 1), datetime.max.replace(tzinfo=timezone(timedelta(hours=-1)))),  # noqa: DTZ001
+)
 SAVED = {"state": UNSTORABLE, "next": TEXT, "step": STEP, "label": TEXT}
 
 STORE: dict[str, dict[str, tuple[Any, ...]]] = {
@@ -73,11 +112,35 @@ STORE: dict[str, dict[str, tuple[Any, ...]]] = {
         "at": NUMBER,
         "edits": (*ANYTHING, 5, "x", [1], {"a": object()}, {"a": {"b": [1j]}}),
         "id": TEXT,
+        "effects": (*ANYTHING, None, 5, "", "again", ["ask"]),
         **SHAPE,
     },
     "tag": {"run_id": RUN_ID, "tags": TAGS, "more": (LONE, [1], HUGE, Mute(), object(), math.nan, "x" * 300)},
     "note": {"run_id": RUN_ID, "value": UNSTORABLE},
+    "cancel": {"run_id": RUN_ID, "reason": (*ANYTHING, 5, ["r"]), "by": TEXT},
     "delete": {"run_id": RUN_ID, "force": TRUTH},
+    "inbox": {"workflow": TEXT, **PAGE},
+    "gate": {"gate_id": (*RUN_ID, "cg.00", "gate")},
+    "answer": {"gate_id": (*RUN_ID, "cg.00", "gate"), "value": UNSTORABLE, "by": TEXT},
+    "send": {"run_id": RUN_ID, "name": NAME, "value": UNSTORABLE, "id": TEXT},
+    "effects": {"run_id": RUN_ID},
+    "settle": {"run_id": RUN_ID, "key": NAME, "happened": TRUTH, "result": UNSTORABLE, "by": TEXT},
+    "mark": {
+        "run_id": RUN_ID,
+        "key": NAME,
+        "tool": NAME,
+        "target": TEXT,
+        "reversible": TRUTH,
+        "workflow": NAME,
+    },
+    "plan_rollback": {"run_id": RUN_ID, "to": (*NUMBER, None), "keep": (*KEYS, ["unknown"]), "undo": UNDO},
+    "rollback": {
+        "run_id": RUN_ID,
+        "to": (*NUMBER, None),
+        "keep": (*KEYS, ["unknown"]),
+        "undo": UNDO,
+        "undone": KEYS,
+    },
     "verify": {"run_id": RUN_ID, "expect": (*ANYTHING, 5, "", "zz", "00", LONE, "0" * 100_000)},
     "size": {"run_id": TEXT},
     "backup": {"target": (*ANYTHING, None, 5, "", " ", LONE, "nul\0", ["x"])},
@@ -90,11 +153,68 @@ RUN: dict[str, dict[str, tuple[Any, ...]]] = {
     "finish": {"result": UNSTORABLE},
     "note": {"value": UNSTORABLE},
     "tag": {key: values for key, values in STORE["tag"].items() if key != "run_id"},
+    "memo": CALL,
+    "once": CALL,
+    "using": {
+        "key": (*TEXT, lambda: "key"),
+        **TOOL,
+        "approve": WORDING,
+        "expires": LENGTH,
+        "default": TOOL["idempotent"],
+        "rejected": (*ANYTHING, 5, "", "ignore", ["raise"]),
+    },
+    "gather": {"calls": (*ANYTHING, None, 5, "memo")},
+    "ask": {
+        "prompt": (*WORDING, None),
+        "fields": FIELDS,
+        "expires": LENGTH,
+        "default": UNSTORABLE,
+        "key": TEXT,
+        "wait": TRUTH,
+    },
+    "confirm": {
+        "prompt": (*WORDING, None),
+        "expires": LENGTH,
+        "default": (*ANYTHING, None, 5, "perhaps", [True]),
+        "key": TEXT,
+    },
+    "sleep": {"duration": (*LENGTH, None)},
+    "sleep_until": {"moment": MOMENT},
+    "receive": {"name": NAME, "timeout": LENGTH},
     "close": {},
 }
 
-NEEDED: dict[str, Any] = {"run_id": "r", "function": lambda run: None, "state": {"n": 1}, "value": 1, "target": "copy"}
-"""Good values for parameters without a default."""
+USING: dict[str, dict[str, tuple[Any, ...]]] = {"once": CALL, "memo": CALL}
+
+TOOLS: dict[str, tuple[Any, ...]] = {
+    "function": (*ANYTHING, 5, "pay", len, int, staticmethod(print)),
+    "name": WORDING,
+    "key": FUNCTION,
+    **{name: values if name != "target" else WORDING for name, values in TOOL.items()},
+}
+"""Bad values for what is said at a tool. How long a name may be, only a store knows: it says so when it is called."""
+
+
+def pay(*args: Any, **kwargs: Any) -> str:
+    return "paid"
+
+
+NEEDED: dict[str, Any] = {
+    "run_id": "r",
+    "function": lambda run: None,
+    "state": {"n": 1},
+    "value": 1,
+    "target": "copy",
+    "gate_id": "",
+    "name": "news",
+    "key": "key",
+    "happened": True,
+    "tool": "pay",
+    "to": 1,
+    "prompt": "Go on?",
+    "duration": 1,
+}
+"""Good values for parameters without a default; the gate is one that each test has opened."""
 
 WORDS = {
     "run_id": "run",
@@ -103,7 +223,10 @@ WORDS = {
     "more": "ag",
     "function": "function",
     "target": "path",
-    "value": "note",
+    "value": ("note", "message", "answer"),
+    "gate_id": "gate",
+    "args": "arguments",
+    "kwargs": "arguments",
     "at": "step",
     "edits": "state",
     "old": "step",
@@ -130,6 +253,15 @@ def call(handle, method, name, value):
     signature = inspect.signature(getattr(keepstep.Run if is_run(handle) else keepstep.Store, method))
     needed = [one.name for one in signature.parameters.values() if one.name in NEEDED and one.default is one.empty]
     given = {one: NEEDED[one] for one in needed}
+    if "gate_id" in given:
+        given["gate_id"] = handle.inbox().items[0].id
+    if method in ("memo", "once"):
+        return call_through(getattr(handle, method), name, value)
+    if method == "using":
+        about = {"approve": "Pay?"} if name in ("expires", "default", "rejected") else {}
+        return handle.using(**about, **{name: value}).once(pay)
+    if method == "gather":
+        return gather(handle, value)
     if method == "tag":
         first = [value] if name == "run_id" else [given["run_id"]] if "run_id" in given else []
         return handle.tag(*first, value) if name == "tags" else handle.tag(*first, mark=value if name == "more" else 1)
@@ -138,6 +270,20 @@ def call(handle, method, name, value):
         with found:
             return None
     return list(found) if method == "changes" else found
+
+
+def call_through(method, name, value):
+    """Call a function through the ledger, with one thing about it that is bad."""
+    if name == "function":
+        return method(value)
+    return method(pay, value) if name == "args" else method(pay, card=value)
+
+
+def gather(run, value):
+    """Gather something that cannot be, besides something that can."""
+    if isinstance(run, Behind):
+        return LOOP.run(run._handle.gather(run._handle.memo(pay), value))
+    return run.gather(lambda: run.memo(pay), value)
 
 
 def is_run(handle):
@@ -163,7 +309,9 @@ def check(error: keepstep.KeepstepError, name: str, value: object) -> None:
     """It is about the argument, and says so in a sentence."""
     message = str(error)
     assert isinstance(error, keepstep.BadInput), f"{type(error).__name__}: {message}"
-    assert WORDS.get(name, name) in message or shown(value)[:20] in message, message
+    words = WORDS.get(name, name)
+    named = [f"{name}=", *([words] if isinstance(words, str) else words)]
+    assert any(word in message for word in named) or shown(value)[:20] in message, message
     assert message.endswith(".")
     assert len(message) < 1000
 
@@ -172,9 +320,15 @@ def check(error: keepstep.KeepstepError, name: str, value: object) -> None:
 
 
 def test_no_parameter_is_left_out():
-    for table, classes in ((STORE, (keepstep.Store, keepstep.AsyncStore)), (RUN, (keepstep.Run, keepstep.AsyncRun))):
+    tables = (
+        (STORE, (keepstep.Store, keepstep.AsyncStore)),
+        (RUN, (keepstep.Run, keepstep.AsyncRun)),
+        (USING, (keepstep.Using, keepstep.AsyncUsing)),
+    )
+    for table, classes in tables:
         for cls in classes:
             assert {name: set(bad) for name, bad in table.items()} == parameters_of(cls)
+    assert set(TOOLS) == set(inspect.signature(keepstep.tool).parameters)
 
 
 @everywhere
@@ -182,6 +336,8 @@ def test_no_parameter_is_left_out():
 def test_a_bad_argument_of_a_store_is_refused_and_harms_nothing(place: Place, method, name):
     store = place.open()
     store.save("r", {"n": 1}, workflow="w", label="first")
+    with store.run("gated", "w") as run:
+        run.ask("Go on?")
     before = picture(store)
 
     for value in STORE[method][name]:
@@ -207,3 +363,82 @@ def test_a_bad_argument_of_a_run_is_refused_and_harms_nothing(place: Place, meth
     assert run.save({"n": 2}) == 2
     run.finish()
     assert store.verify("r").ok
+
+
+@everywhere
+@pytest.mark.parametrize(("method", "name"), every(USING))
+def test_a_bad_argument_of_a_call_with_a_key_is_refused_and_leaves_the_key_free(place: Place, method, name):
+    store = place.open()
+    run = store.claim("r", "w")
+    before = picture(store)
+
+    for value in USING[method][name]:
+        with pytest.raises(keepstep.BadInput) as raised:
+            call_through(getattr(run.using(key="key"), method), name, value)
+        check(raised.value, name, value)
+
+    assert picture(store) == before
+    assert store.effects("r") == []
+    assert getattr(run.using(key="key"), method)(pay) == "paid"
+
+
+# --- what is said at a tool ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_what_makes_no_sense_at_a_tool_is_refused_where_it_is_said(name):
+    for value in TOOLS[name]:
+        with pytest.raises(keepstep.BadInput) as raised:
+            keepstep.tool(value) if name == "function" else keepstep.tool(**{name: value})
+        check(raised.value, name, value)
+
+
+def test_what_is_no_tool_is_refused_also_when_something_is_said_of_it():
+    mark: Any = keepstep.tool(name="pay")
+    for value in TOOLS["function"]:
+        with pytest.raises(keepstep.BadInput) as raised:
+            mark(value)
+        check(raised.value, "function", value)
+
+
+def test_what_is_said_together_with_the_function_holds():
+    tool: Any = keepstep.tool
+    named = tool(lambda: "paid", name="pay")
+
+    with keepstep.open("memory:") as store, store.run("r", "w") as run:
+        run.once(named)
+        assert [one.tool for one in store.effects("r")] == ["pay"]
+
+
+@everywhere
+@pytest.mark.parametrize(
+    "key", [Mute(), None, "", LONE, 1.5, True, HUGE, "x" * 100_000], ids=lambda key: shown(key)[:9]
+)
+def test_a_key_that_a_tool_cannot_have_is_refused_before_it_is_called(place: Place, key):
+    store = place.open()
+    run = store.claim("r", "w")
+    before = picture(store)
+    named = keepstep.tool(key=lambda: key)(lambda: pytest.fail("it was called"))
+
+    with pytest.raises(keepstep.BadInput) as raised:
+        run.once(named)
+
+    check(raised.value, "key", key)
+    assert picture(store) == before
+
+
+# --- the handle is as good as before ---------------------------------------------------------------------------------
+
+
+@everywhere
+@pytest.mark.parametrize("bad", [{"default": object()}, {"fields": int, "default": "x"}, {"wait": 1}, {"fields": 5}])
+def test_a_question_that_was_refused_is_not_counted(place: Place, bad):
+    store = place.open()
+    with store.run("r", "w") as run:
+        with pytest.raises(keepstep.BadInput):
+            run.ask("Go on?", **bad)
+        run.ask("Go on?")
+    store.answer(store.inbox().items[0].id, "yes")
+
+    with store.run("r") as run:
+        assert run.ask("Go on?") == "yes"

@@ -256,7 +256,9 @@ def test_tasks_of_one_run_share_appends():
             await asyncio.gather(*(run.note(number) for number in range(64)))
             return len(gated.sizes), (await store.look("r")).seq
 
-    commits, seq = asyncio.run(main())
+    found = asyncio.run(main())
+    assert found is not None
+    commits, seq = found
     assert commits <= 2
     assert seq == 66
 

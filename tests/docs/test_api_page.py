@@ -1,5 +1,6 @@
 import inspect
 import re
+import typing
 
 import pytest
 
@@ -12,20 +13,35 @@ TEXT = API.read_text("utf-8")
 SIGNATURES = {heading.strip("`") for heading in headings_in(API) if heading.startswith("`")}
 
 HANDLES = {"store": keepstep.Store, "run": keepstep.Run, "registry": keepstep.Registry, "clock": keepstep.testing.Clock}
-FUNCTIONS = (keepstep.open, keepstep.open_async, keepstep.register, keepstep.testing.crash_everywhere)
+TOOL = typing.get_overloads(keepstep.tool)[-1]  # the other one is for `@keepstep.tool` alone
+FUNCTIONS = (
+    keepstep.open, keepstep.open_async, keepstep.register, keepstep.effect, TOOL, keepstep.testing.crash_everywhere,
+)  # fmt: skip
 MADE_BY_TESTS = (keepstep.testing.FaultyStore, keepstep.testing.Clock)
 RESULTS = (
-    keepstep.Change, keepstep.Checkpoint, keepstep.CheckpointHead, keepstep.Damage, keepstep.HolderLook, keepstep.Look,
-    keepstep.Outcome, keepstep.PageOf, keepstep.ParentLook, keepstep.RunHead, keepstep.Size, keepstep.Unknown,
-    keepstep.Verification,
+    keepstep.Change, keepstep.Checkpoint, keepstep.CheckpointHead, keepstep.Damage, keepstep.Doubt, keepstep.Effect,
+    keepstep.EffectLook, keepstep.GateLook, keepstep.Happened, keepstep.HolderLook, keepstep.Look, keepstep.Outcome,
+    keepstep.PageOf, keepstep.ParentLook, keepstep.RunHead, keepstep.Size, keepstep.Unknown, keepstep.Verification,
 )  # fmt: skip
 INHERITING = {keepstep.Look: keepstep.RunHead, keepstep.Checkpoint: keepstep.CheckpointHead}
+
+
+class Nothing:
+    """Stands for a default that only says that nothing was given."""
+
+    def __repr__(self):
+        return "..."
+
+
+def bare(parameter):
+    default = Nothing() if type(parameter.default) is object else parameter.default
+    return parameter.replace(annotation=parameter.empty, default=default)
 
 
 def written(function, name=None):
     """A signature as the page has it: names and defaults, no types."""
     signature = inspect.signature(function)
-    parameters = [one.replace(annotation=one.empty) for one in signature.parameters.values() if one.name != "self"]
+    parameters = [bare(one) for one in signature.parameters.values() if one.name != "self"]
     plain = signature.replace(parameters=parameters, return_annotation=signature.empty)
     return f"{name or function.__name__}{plain}"
 
@@ -54,7 +70,11 @@ def test_every_function_and_method_stands_on_the_page_with_its_parameters_and_no
     assert methods | functions == SIGNATURES
 
 
-@pytest.mark.parametrize(("plain", "other"), [(keepstep.Store, keepstep.AsyncStore), (keepstep.Run, keepstep.AsyncRun)])
+@pytest.mark.parametrize(
+    ("plain", "other"),
+    [(keepstep.Store, keepstep.AsyncStore), (keepstep.Run, keepstep.AsyncRun), (keepstep.Using, keepstep.AsyncUsing)],
+    ids=lambda cls: cls.__name__,
+)
 def test_the_async_handles_have_the_same_names_and_parameters_as_the_page_says(plain, other):
     assert {written(one, name) for name, one in methods_of(plain).items()} == {
         written(one, name) for name, one in methods_of(other).items()

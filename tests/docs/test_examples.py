@@ -15,6 +15,21 @@ EXAMPLES = {
     "plain_pair.py": ["step 2: check -> answer", "refund-17 ended at step 3: Your refund is on its way."],
     "carry.py": ["failed: the server did not answer", "finished: 3"],
     "async_agents.py": ["is finished at step 5", "there are more", "20 runs"],
+    "refund.py": [
+        "is asked: How much shall we refund",
+        "paused: waits for an answer",
+        "finds in the provider's books: 120",
+        "finished: 120 refunded with the payment in the books",
+        "the provider booked 1 payment",
+    ],
+    "go_back.py": [
+        "flight: undo",
+        "takes back the hotel to Rome",
+        "stops at the flight: the airline's system is down",
+        "ready at step 1, line 2: {'city': 'Rome', 'booked': False}",
+        "booked: flight to Paris, hotel to Paris",
+        "the ledger: mail about Rome, attempt 1, line 1, returned",
+    ],
     "typed_state.py": [
         "version 2, a Conversation of ['ada', 'bob']",
         "  Message(role='assistant', text='Good morning')",

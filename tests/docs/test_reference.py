@@ -47,8 +47,16 @@ def test_what_an_error_carries_is_on_the_page():
     finished = errors.RunFinished("r", 1)
     missing = errors.NoSuchRun("r", ["s"])
     other = errors.WrongWorkflow("r", "a", "b")
+    misfit = errors.InvalidAnswer({"n": "is missing"})
+    effects = (
+        errors.EffectInDoubt("r", "k", "pay()"), errors.EffectInFlight("r", "k", "pay()"),
+        errors.ArgumentsChanged("r", "k", "pay(1)", "pay(2)"), errors.NotInDoubt("r", "k", "returned"),
+    )  # fmt: skip
+    gates = (
+        errors.NoSuchGate("g", "r"), errors.AlreadyAnswered("r", "g", "ada", None), errors.GateExpired("r", "g"),
+    )  # fmt: skip
 
-    for one in (held, waiting, finished, missing, other):
+    for one in (held, waiting, finished, missing, other, misfit, *effects, *gates):
         assert vars(one).keys() - {"run_id"} == carried[type(one).__name__]
 
 

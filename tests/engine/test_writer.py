@@ -9,7 +9,7 @@ import pytest
 
 import keepstep
 from keepstep.errors import BadInput, ClaimLost, NotAllowed, RunGone, StoreFailed, StoreFull
-from keepstep.log.records import CancelRequested, Sent
+from keepstep.log.records import Began, Returned, Sent
 from keepstep.store.base import Entry
 from tests.engine.hooked_store import HookedStore, Work, heads, kinds, lose_reply, refuse, until
 from tests.places import Place
@@ -32,24 +32,87 @@ def pending_of(run: Any) -> int:
 # --- what comes in between -------------------------------------------------------------------------------------------
 
 
-def test_a_tag_a_note_and_a_request_to_cancel_come_between_and_nothing_is_lost(
+def test_a_tag_a_note_and_a_message_come_between_and_nothing_is_lost(
     place: Place, hooked: HookedStore, holder: Store, other: Store
 ):
     def between(batch: Sequence[Entry]) -> None:
         other.tag("r", customer="ada")
         other.note("r", "hurry up")
-        place.append(other, "r", CancelRequested(), Sent(name="paid"))
+        place.append(other, "r", Sent(name="paid"))
 
     with holder.run("r", "w") as run:
         run.save({"n": 1})
         hooked.before(between)
         assert run.save({"n": 2}) == 2
         assert run.tags == {"customer": "ada"}
-    foreign = ["tagged", "noted", "cancel_requested", "sent"]
+    foreign = ["tagged", "noted", "sent"]
     assert kinds(place, "r") == [*CLAIM, "saved", *foreign, "saved", "released"]
     assert states(other, "r") == [{"n": 1}, {"n": 2}]
     look = other.look("r")
-    assert (look.tags, look.note, look.cancelling, look.step) == ({"customer": "ada"}, "hurry up", True, 2)
+    assert (look.tags, look.note, look.step) == ({"customer": "ada"}, "hurry up", 2)
+    assert other.verify("r").ok
+
+
+def test_a_request_to_cancel_that_comes_between_fails_all_that_is_pending_but_outcomes(
+    place: Place, hooked: HookedStore, holder: Store, other: Store
+):
+    work = Work()
+    with holder.run("r", "w") as run:
+        run.save({"n": 1})
+        held = hooked.hold()
+        work.start(lambda: run.note("mine"))
+        held.arrived()
+        calls = (
+            lambda: run.save({"n": 2}),
+            lambda: place.hold_write(holder, run, Began(key=b"k" * 16, tool="charge")),
+            lambda: place.hold_write(holder, run, Returned(key=b"m" * 16, tool="model")),
+            lambda: run.tag(x=1),
+        )
+        for number, call in enumerate(calls):
+            work.start(call)
+            until(lambda number=number: pending_of(run) == number + 1)
+        other.cancel("r", by="ada")
+        held.let_go()
+        *refused, returned, tagged = work.ended()
+        assert returned is None
+        assert all(isinstance(one, keepstep.Cancelled) for one in (*refused, tagged))
+        assert run.state == {"n": 1}
+    assert kinds(place, "r") == [*CLAIM, "saved", "cancel_requested", "returned", "cancelled"]
+    assert states(other, "r") == [{"n": 1}]
+    assert other.verify("r").ok
+
+
+def test_a_finish_that_was_pending_is_stronger_than_a_request(
+    place: Place, hooked: HookedStore, holder: Store, other: Store
+):
+    with holder.run("r", "w") as run:
+        hooked.before(lambda batch: other.cancel("r"))
+        run.finish("done")
+    assert kinds(place, "r") == [*CLAIM, "cancel_requested", "finished"]
+    assert (other.look("r").result, run.cancelled) == ("done", False)
+
+
+def test_after_a_heartbeat_the_row_is_read_once(place: Place, hooked: HookedStore, holder: Store, other: Store):
+    run = holder.claim("r", "w")
+    other.tag("r", x=1)
+    place.beat(holder)
+    before = hooked.views
+    run.gather()
+    run.gather()
+    assert hooked.views == before + 1
+    assert run.tags == {"x": 1}
+
+
+def test_what_is_written_while_the_row_is_read_is_not_lost(
+    place: Place, hooked: HookedStore, holder: Store, other: Store
+):
+    run = holder.claim("r", "w")
+    other.tag("r", x=1)
+    place.beat(holder)
+    hooked.before_view(lambda: other.tag("r", y=2))
+    run.gather()
+    assert run.save({"n": 1}) == 1
+    assert run.tags == {"x": 1, "y": 2}
     assert other.verify("r").ok
 
 

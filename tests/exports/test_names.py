@@ -21,18 +21,22 @@ ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 
 NAMES = {
-    "handles": ["AsyncRun", "AsyncStore", "Run", "Store", "open", "open_async"],
+    "handles": ["AsyncRun", "AsyncStore", "AsyncUsing", "Run", "Store", "Using", "open", "open_async"],
+    "tools": ["Done", "Doubt", "Effect", "Happened", "effect", "tool"],
     "results": [
-        "Change", "Checkpoint", "CheckpointHead", "Damage", "HolderLook", "Look", "Outcome", "PageOf", "ParentLook",
-        "RunHead", "Size", "Verification",
+        "Change", "Checkpoint", "CheckpointHead", "Damage", "EffectLook", "GateLook", "HolderLook", "Look", "Outcome",
+        "PageOf", "ParentLook", "RollbackItem", "RollbackPlan", "RunHead", "Size", "Verification",
     ],
     "classes of the user": ["Registry", "Unknown", "register"],
     "settings": ["LargeStateWarning", "Limits", "REMOVE"],
     "errors": [
-        "BadInput", "CannotOpen", "CannotStore", "ClaimLost", "Damaged", "KeepstepError", "NewerFormat",
-        "NoSuchCheckpoint", "NoSuchRun", "NotAStore", "NotAllowed", "NothingToDo", "ReadOnly", "RunCancelled",
-        "RunError", "RunExists", "RunFinished", "RunGone", "RunHeld", "RunWaiting", "StateMismatch", "Stop",
-        "StoreBusy", "StoreError", "StoreFailed", "StoreFull", "TooLarge", "WrongUse", "WrongWorkflow",
+        "AlreadyAnswered", "ArgumentsChanged", "BadInput", "Cancelled", "CannotOpen", "CannotStore", "ClaimLost",
+        "Damaged", "EffectError", "EffectInDoubt", "EffectInFlight", "GateError", "GateExpired", "InvalidAnswer",
+        "KeepstepError", "KeyNeeded", "LeaseTooShort", "NewerFormat", "NoSuchCheckpoint", "NoSuchGate", "NoSuchRun",
+        "NotAStore", "NotAllowed", "NotDone", "NotInDoubt", "NothingToDo", "Pause", "ReadOnly", "Rejected",
+        "RollbackRefused", "RollbackUnderWay", "RunCancelled", "RunError", "RunExists", "RunFinished", "RunGone",
+        "RunHeld", "RunWaiting", "StateMismatch", "Stop", "StoreBusy", "StoreError", "StoreFailed", "StoreFull",
+        "TimedOut", "TooLarge", "UndoFailed", "WrongUse", "WrongWorkflow",
     ],
 }  # fmt: skip
 NAMES_FOR_TESTS = ["Clock", "FaultyStore", "SimulatedCrash", "crash_everywhere"]

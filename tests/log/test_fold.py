@@ -26,6 +26,7 @@ from keepstep.log.records import (
     Expired,
     Failed,
     Finished,
+    Inherited,
     Noted,
     Opened,
     Pruned,
@@ -40,6 +41,11 @@ from keepstep.log.records import (
     Settled,
     Slept,
     Tagged,
+    Took,
+    UndoBegan,
+    UndoFailed,
+    Undone,
+    Witnessed,
     decode_head,
 )  # fmt: skip
 
@@ -87,12 +93,17 @@ FIELDS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     },
     "released": {"reason": st.sampled_from(["left", "waits"])},
     "began": {"key": KEYS, "tool": NAMES, "once": st.booleans()},
-    "inherited": {"key": KEYS, "tool": NAMES, "parent_seq": st.just(1)},
+    "inherited": {
+        "key": KEYS,
+        "tool": NAMES,
+        "parent_seq": st.just(1),
+        "outcome": st.sampled_from(["returned", "open", "doubted"]),
+    },
     "asked": {"gate": NAMES, "key": KEYS, "until_us": WHEN},
     "answered": {"gate": NAMES},
     "expired": {"gate": NAMES},
     "slept": {"key": KEYS, "until_us": WHEN, "message": st.none() | NAMES},
-    "sent": {"name": NAMES},
+    "sent": {"name": NAMES, "message_id": st.none() | KEYS},
 } | {
     kind: {"key": KEYS}
     for kind in ("returned", "raised", "doubted", "settled", "witnessed", "undo_began", "undone", "undo_failed", "took")
@@ -224,6 +235,30 @@ def test_a_rollback_goes_back_to_the_jumps_of_its_checkpoint_and_begins_a_line()
     assert (row.line, row.lines, row.next, row.label, row.version) == (2, 2, "plan", "good", 2)
 
 
+def test_a_rollback_clears_what_the_abandoned_line_waited_for():
+    log = claimed_log(Saved(step=1, depth=1), asked("g-1", until_us=9000), Slept(key=b"k", until_us=9000))
+    row = log.add(RolledBack(to=3, to_step=1, line=2, depth=1, jumps=[(3, 1, 1)]))
+    assert (row.waits, row.freeze().due_us, row.freeze().asking_us) == ([], None, None)
+    row = log.add(Released())
+    assert (row.status, row.waits) == ("ready", [])
+
+
+def test_a_rollback_is_under_way_from_the_first_undo_until_the_run_has_gone_back():
+    log = claimed_log(Saved(step=1, depth=1), Began(key=b"k", tool="charge"), Returned(key=b"k", began=4))
+    assert log.add(UndoBegan(key=b"k", began=4, to=3)).undoing == 3
+    assert log.add(UndoFailed(key=b"k", began=4)).undoing == 3
+    assert (log.add(Released()).status, log.row.undoing) == ("ready", 3)
+    log.add(Claimed(owner="owner-2", epoch=2, reason="rollback"))
+    log.add(UndoBegan(key=b"k", began=4, attempt=2, to=3))
+    assert log.add(Undone(key=b"k", began=4)).undoing == 3
+    assert log.add(RolledBack(to=3, to_step=1, line=2, depth=1, jumps=[(3, 1, 1)])).undoing == 0
+
+
+def test_what_was_undone_is_not_in_doubt_any_more():
+    log = claimed_log(Saved(step=1, depth=1), Began(key=b"k", tool="charge"), Doubted(key=b"l", began=4))
+    assert log.add(Undone(key=b"l", began=4)).doubts == {}
+
+
 # --- claims ----------------------------------------------------------------------------------------------------------
 
 
@@ -346,9 +381,9 @@ def test_who_claims_a_waiting_run_starts_with_its_gates_only():
 
 
 def test_a_run_that_ended_waits_for_nothing():
-    for end in (Finished(), Failed(), Cancelled()):
+    for end, request in ((Finished(), 0), (Failed(), 0), (Cancelled(), 4)):
         row = claimed_log(asked("g-1"), CancelRequested(), end).row
-        assert (row.waits, row.cancel, row.owner, row.ended) == ([], 0, None, 5)
+        assert (row.waits, row.cancel, row.owner, row.ended) == ([], request, None, 5)
 
 
 # --- the rest --------------------------------------------------------------------------------------------------------
@@ -365,6 +400,74 @@ def test_effects_are_open_until_their_outcome_and_memos_never_are():
     assert (row.open_effects, row.doubts) == ({}, {})
 
 
+def test_what_begins_after_a_doubt_is_open_and_the_doubt_is_over():
+    log = claimed_log(Began(key=b"k", tool="charge"), Doubted(key=b"k"), Doubted(key=b"l"))
+    row = log.add(Began(key=b"k", tool="charge", attempt=2))
+    assert (row.open_effects, row.doubts) == ({b"k": 6}, {b"l": 5})
+    row = log.add(Returned(key=b"k", began=6))
+    assert (row.open_effects, row.doubts) == ({}, {b"l": 5})
+
+
+def test_what_begins_anew_is_open_where_it_began_last():
+    log = claimed_log(Began(key=b"k", tool="charge"))
+    assert log.add(Began(key=b"k", tool="charge", attempt=2)).open_effects == {b"k": 4}
+
+
+def test_what_a_late_worker_tells_settles_nothing_by_itself():
+    log = claimed_log(Began(key=b"k", tool="charge"), Doubted(key=b"k"))
+    assert log.add(Witnessed(key=b"k", began=3, outcome="returned")).doubts == {b"k": 4}
+
+
+@pytest.mark.parametrize("outcome", ["open", "doubted"])
+def test_what_nobody_knows_in_the_parent_is_in_doubt_in_the_fork(outcome: str):
+    inherited = Inherited(key=b"k", tool="charge", parent_seq=9, outcome=outcome)
+    log = Log(Opened(workflow="w", parent_run="r-0"), inherited)
+    assert (log.row.doubts, log.row.open_effects, log.row.status) == ({b"k": 2}, {}, "ready")
+    assert log.add(Settled(key=b"k", began=2)).doubts == {}
+
+
+def test_what_returned_in_the_parent_is_in_no_doubt_in_the_fork():
+    log = Log(Opened(workflow="w"), Inherited(key=b"k", tool="charge", parent_seq=9, outcome="returned"))
+    assert (log.row.doubts, log.row.open_effects) == ({}, {})
+
+
+def test_an_inherited_doubt_is_over_when_the_call_begins_in_the_fork():
+    log = Log(Opened(workflow="w"), Inherited(key=b"k", tool="charge", parent_seq=9, outcome="open"))
+    log.add(Claimed(owner="owner-1", epoch=1))
+    row = log.add(Began(key=b"k", tool="charge"))
+    assert (row.open_effects, row.doubts) == ({b"k": 4}, {})
+
+
+def test_inheriting_wakes_and_pauses_nobody():
+    log = Log(Opened(workflow="w"))
+    changed_us = log.row.changed_us
+    row = log.add(Inherited(key=b"k", tool="charge", parent_seq=9, outcome="open"))
+    assert (row.status, row.changed_us, row.waits, row.woken) == ("ready", changed_us, [], False)
+
+
+def test_messages_are_kept_in_their_order_until_they_are_taken():
+    log = claimed_log(Sent(name="a"), Sent(name="b", message_id=b"m"), Sent(name="a"))
+    assert log.row.mail == [("a", 3), ("b", 4), ("a", 5)]
+    assert log.add(Took(key=b"k", sent=3)).mail == [("b", 4), ("a", 5)]
+    assert log.add(Took(key=b"l", sent=0)).mail == [("b", 4), ("a", 5)]  # a deadline that passed
+
+
+def test_messages_outlive_claims_failures_and_what_the_run_waits_for():
+    log = claimed_log(Slept(key=b"k", message="a"), WAITS, Sent(name="a"), Claimed(owner="owner-2", epoch=2), Failed())
+    log.add(Sent(name="b"))
+    log.add(Reopened())
+    assert log.row.mail == [("a", 5), ("b", 8)]
+
+
+def test_an_open_gate_is_kept_when_a_message_wakes_the_run():
+    log = claimed_log(asked("g-1"), Slept(key=b"k", message="paid"), Slept(key=b"l", until_us=9000), WAITS)
+    assert log.row.status == "paused"
+    assert log.add(Sent(name="paid")).status == "ready"
+    row = log.add(Claimed(owner="owner-2", epoch=2))
+    assert [one.name for one in row.waits] == ["g-1"]
+    assert log.add(WAITS).status == "paused"
+
+
 def test_tags_are_set_replaced_and_taken_away():
     log = claimed_log(Tagged(tags={"a": 1, "b": "x"}), Tagged(tags={"a": 2, "b": None, "c": None}))
     assert log.row.tags == {"a": 2}
@@ -379,7 +482,7 @@ def test_the_first_of_several_requests_to_cancel_stands():
     log = claimed_log(CancelRequested(), CancelRequested())
     assert log.row.cancel == 3
     row = log.add(Cancelled())
-    assert (row.status, row.cancel, row.ended) == ("cancelled", 0, 5)
+    assert (row.status, row.cancel, row.ended) == ("cancelled", 3, 5)
 
 
 def test_pruning_changes_nothing_but_the_end_of_the_log():

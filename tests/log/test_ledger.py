@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from keepstep.log.ledger import LedgerEntry, key_of_label, ledger_change
-from keepstep.log.records import KINDS, Returned, Saved
-from tests.log.record_examples import EXAMPLES, KEY
+from keepstep.log.records import KINDS, Answered, Returned, Saved
+from tests.log.record_examples import EXAMPLES, KEY, OTHER_KEY
 
 BEGIN = ("began", "asked", "slept")
 STAND = ("inherited", "took")
@@ -16,7 +16,6 @@ END = (
     "raised",
     "doubted",
     "settled",
-    "witnessed",
     "undo_began",
     "undone",
     "undo_failed",
@@ -34,6 +33,29 @@ def test_a_beginning_opens_the_line_of_its_key(kind: str):
 @pytest.mark.parametrize("kind", STAND)
 def test_what_is_over_when_it_is_written_begins_and_ends_at_once(kind: str):
     assert ledger_change(EXAMPLES[kind]) == LedgerEntry(KEY, SEQ, SEQ, kind)
+
+
+def test_a_message_with_an_id_is_found_by_it():
+    assert ledger_change(EXAMPLES["sent"]) == LedgerEntry(OTHER_KEY, SEQ, SEQ, "sent")
+
+
+def test_a_message_without_an_id_is_not_in_the_index():
+    assert ledger_change(replace(EXAMPLES["sent"], message_id=None)) is None
+
+
+@pytest.mark.parametrize("outcome", ["returned", "open", "doubted"])
+def test_what_a_fork_inherits_stands_in_its_index_whatever_came_of_it(outcome: str):
+    assert ledger_change(replace(EXAMPLES["inherited"], outcome=outcome)) == LedgerEntry(KEY, SEQ, SEQ, "inherited")
+
+
+def test_a_call_that_begins_after_a_doubt_opens_the_line_again():
+    began = replace(EXAMPLES["began"], seq=SEQ + 1)
+    assert ledger_change(EXAMPLES["doubted"]) == LedgerEntry(KEY, BEGUN_AT, SEQ, "doubted")
+    assert ledger_change(began) == LedgerEntry(KEY, SEQ + 1, 0, "began")
+
+
+def test_an_answer_to_a_gate_without_a_key_is_not_in_the_index():
+    assert ledger_change(Answered(gate="g-1", seq=SEQ)) is None
 
 
 @pytest.mark.parametrize("kind", END)
@@ -55,7 +77,7 @@ def test_a_checkpoint_without_a_label_is_not_in_the_index():
     assert ledger_change(replace(EXAMPLES["saved"], label=None)) is None
 
 
-@pytest.mark.parametrize("kind", sorted(set(KINDS) - {*BEGIN, *STAND, *END, "saved"}))
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - {*BEGIN, *STAND, *END, "saved", "sent"}))
 def test_no_other_kind_changes_the_index(kind: str):
     assert ledger_change(EXAMPLES[kind]) is None
 

@@ -14,14 +14,25 @@ from keepstep.api.async_store import AsyncBlock
 from keepstep.api.opening import Opening
 from keepstep.api.store import Block
 
-PAIRS = [(keepstep.Store, keepstep.AsyncStore), (keepstep.Run, keepstep.AsyncRun)]
+PAIRS = [
+    (keepstep.Store, keepstep.AsyncStore),
+    (keepstep.Run, keepstep.AsyncRun),
+    (keepstep.Using, keepstep.AsyncUsing),
+]
 
-NOT_AWAITED = {"run", "changes"}
-"""One gives a block for `async with`, the other is looped over with `async for`."""
+NOT_AWAITED = {"run", "changes", "using"}
+"""One gives a block for `async with`, one is looped over with `async for`, and one only takes in what is said."""
+
+CALLED_FOR_THE_USER = {"memo", "once"}
+"""They take the user's functions, with whatever arguments: what these are is told by their overloads, which
+`tests/typing` goes through."""
+CALLED_AT_ONCE = {"gather"}
+"""In one it takes functions, in the other coroutines as well."""
 
 TWINS = {
     keepstep.AsyncStore: keepstep.Store,
     keepstep.AsyncRun: keepstep.Run,
+    keepstep.AsyncUsing: keepstep.Using,
     AsyncBlock: Block,
     collections.abc.AsyncIterator: collections.abc.Iterator,
     "__aenter__": "__enter__",
@@ -68,6 +79,8 @@ def in_sync_words(annotation):
         return annotation
     if typing.get_origin(annotation) is collections.abc.Callable:
         parameters, returned = inner
+        if parameters is ...:
+            return typing.Callable[..., in_sync_words(returned)]
         return typing.Callable[[in_sync_words(one) for one in parameters], in_sync_words(returned)]
     origin = typing.get_origin(annotation)
     return (TWINS.get(origin, origin), *(in_sync_words(one) for one in inner))
@@ -76,24 +89,33 @@ def in_sync_words(annotation):
 def told(function):
     """What a function takes and gives, in sync words."""
     hints = {name: in_sync_words(one) for name, one in typing.get_type_hints(function).items()}
-    return [(one.name, one.kind, one.default) for one in inspect.signature(function).parameters.values()], hints
+    return parameters_of(function), hints
+
+
+def parameters_of(function):
+    """What a function takes, by name."""
+    return [(one.name, one.kind, one.default) for one in inspect.signature(function).parameters.values()]
 
 
 def first_sentence(member):
     """The first line of a docstring, without what stands only before something awaited."""
     first = (inspect.getdoc(member) or "").partition("\n")[0]
-    return re.sub(r"\b(await|async) ", "", first).replace("`an with`", "`a with`").replace("an `with`", "a `with`")
+    first = re.sub(r"\b(await|async) ", "", first).replace("`an with`", "`a with`").replace("an `with`", "a `with`")
+    return first.replace("AsyncRun.", "Run.")
 
 
 @pytest.mark.parametrize(("plain", "other"), PAIRS, ids=lambda cls: cls.__name__)
 def test_both_have_the_same_names(plain, other):
     assert public(plain).keys() == public(other).keys()
-    assert len(public(plain)) > len(BOTH_HAVE)
+    assert public(plain).keys() - BOTH_HAVE
 
 
 @pytest.mark.parametrize(("plain", "other"), pairs_of(inspect.isfunction))
 def test_both_take_the_same_arguments_and_give_the_same(plain, other):
-    assert told(plain) == told(other)
+    if plain.__name__ in CALLED_FOR_THE_USER | CALLED_AT_ONCE:
+        assert parameters_of(plain) == parameters_of(other)
+    else:
+        assert told(plain) == told(other)
 
 
 @pytest.mark.parametrize(("plain", "other"), pairs_of(inspect.isfunction))
@@ -116,7 +138,7 @@ def test_what_is_a_property_in_one_is_one_in_the_other(plain, other):
 
 @pytest.mark.parametrize(("plain", "other"), pairs_of(is_documented))
 def test_both_say_the_same_of_themselves(plain, other):
-    assert first_sentence(plain) == first_sentence(other) != ""
+    assert first_sentence(plain) == first_sentence(other) != "" or plain.__name__ in CALLED_AT_ONCE
 
 
 def test_both_are_opened_the_same_way():

@@ -70,6 +70,9 @@ def test_the_uses_of_a_sync_store_are_true(folder):
     with keepstep.open(folder / "uses.db") as store:
         uses.works(store)
         uses.reads(store)
+        uses.calls(store)
+        uses.waits(store)
+        uses.goes_back(store)
         store.save("look", {}, workflow="w")
         outcome = store.carry(lambda run: 1, "carry", "w")
         uses.results(store.look("look"), store.at("look"), outcome)
@@ -85,6 +88,9 @@ def test_the_uses_of_an_async_store_are_true(folder):
         async with keepstep.open_async(folder / "uses.db") as store:
             await uses.works_async(store)
             await uses.reads_async(store)
+            await uses.calls_async(store)
+            await uses.waits_async(store)
+            await uses.goes_back_async(store)
             await uses.acts_async(store, folder / "copy.db")
 
     asyncio.run(every())
@@ -106,6 +112,9 @@ def test_the_uses_of_registries_and_tests_are_true(folder):
         keepstep.NoSuchRun("r", ["s"]),
         keepstep.RunGone("r"),
         keepstep.StoreFull("full"),
+        keepstep.RollbackRefused("r", 1, [("key", "pay", "nothing undoes it")]),
+        keepstep.Rejected("r", "key", "pay()", "ann", None),
+        keepstep.EffectInDoubt("r", "key", "pay()"),
     ],
     ids=lambda error: type(error).__name__,
 )

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, assert_type
 
@@ -25,6 +26,37 @@ TagValue = str | int | float | bool
 @dataclass
 class Point:
     x: int = 0
+
+
+@keepstep.tool
+def add(x: int, y: int = 1) -> int:
+    return x + y
+
+
+def void(done: keepstep.Done) -> None:
+    assert_type(done.key, str)
+    assert_type(done.args, list[Any])
+    assert_type(done.idempotency_key, str)
+
+
+@keepstep.tool(
+    name="pay",
+    key=lambda name, **_: name,
+    target="the bank",
+    undo=void,
+    idempotent=False,
+    reconcile=lambda doubt: keepstep.Happened("found"),
+    not_done=[ValueError],
+    unsure="raise",
+    min_lease=1.0,
+)
+def pay(name: str, *, amount: int) -> Point:
+    assert_type(keepstep.effect(), keepstep.Effect)
+    return Point(amount)
+
+
+async def fetch(name: str) -> bytes:
+    return name.encode()
 
 
 # --- opening ---------------------------------------------------------------------------------------------------------
@@ -115,6 +147,146 @@ def attributes(run: keepstep.Run | keepstep.AsyncRun) -> None:
     assert_type(run.epoch, int)
     assert_type(run.deaths, int)
     assert_type(run.is_open, bool)
+    assert_type(run.paused, bool)
+    assert_type(run.cancelled, bool)
+
+
+# --- calls to the outside --------------------------------------------------------------------------------------------
+
+
+def calls(store: keepstep.Store) -> None:
+    with store.run("calls", "w") as run:
+        assert_type(run.memo(add, 1, y=2), int)
+        assert_type(run.once(add, 1), int)
+        assert_type(run.once(pay, "ada", amount=1), Point)
+        using = run.using(
+            key="call-1",
+            target="card",
+            undo=void,
+            idempotent=True,
+            reconcile=finds,
+            not_done=(ValueError,),
+            unsure="ask",
+            min_lease=0.5,
+        )
+        assert_type(using, keepstep.Using)
+        assert_type(using.once(pay, "ada", amount=1), Point)
+        assert_type(using.memo(add, 1), int)
+        assert_type(run.gather(lambda: run.memo(add, 2), lambda: run.memo(add, 3)), list[Any])
+    wrong_calls(run)
+    assert_type(store.effects("calls"), list[keepstep.EffectLook])
+    assert_type(store.mark("calls", "call-2", tool="pay", target=None, reversible=True, workflow="w"), bool)
+    with suppress(keepstep.NotInDoubt):
+        assert_type(store.settle("calls", "call-1", happened=True, result=1, by="ann"), None)
+
+
+def wrong_calls(run: keepstep.Run) -> None:
+    with suppress(keepstep.WrongUse, TypeError):
+        run.memo(add, "x")  # pyright: ignore[reportArgumentType]
+    with suppress(keepstep.WrongUse, TypeError):
+        run.once(pay, "ada")  # pyright: ignore[reportCallIssue]
+    with suppress(keepstep.WrongUse, TypeError):
+        run.using(key="k").once(add, 1, z=2)  # pyright: ignore[reportCallIssue]
+
+
+def finds(doubt: keepstep.Doubt) -> keepstep.Happened | None:
+    assert_type(doubt.key, str)
+    assert_type(doubt.idempotency_key, str)
+    assert_type(doubt.args, Sequence[Any])
+    return keepstep.Happened(1)
+
+
+def ledger(look: keepstep.EffectLook, effect: keepstep.Effect) -> None:
+    assert_type(look.status, str)
+    assert_type(look.ended, datetime | None)
+    assert_type(look.is_memo, bool)
+    assert_type(effect.attempt, int)
+    assert_type(effect.idempotency_key, str)
+    assert_type(effect.lease_left(), float)
+
+
+async def calls_async(store: keepstep.AsyncStore) -> None:
+    async with store.run("calls", "w") as run:
+        assert_type(await run.memo(fetch, "x"), bytes)
+        assert_type(await run.memo(add, 1, y=2), int)
+        assert_type(await run.once(fetch, "x"), bytes)
+        assert_type(await run.once(pay, "ada", amount=1), Point)
+        using = run.using(key="call-1", target="card", idempotent=True, not_done=[ValueError], min_lease=1)
+        assert_type(using, keepstep.AsyncUsing)
+        assert_type(await using.once(fetch, "x"), bytes)
+        assert_type(await using.memo(add, 1), int)
+        assert_type(await run.gather(run.memo(fetch, "y"), run.memo(add, 3)), list[Any])
+    assert_type(await store.effects("calls"), list[keepstep.EffectLook])
+    assert_type(await store.mark("calls", "call-2", tool="pay"), bool)
+    with suppress(keepstep.NotInDoubt):
+        assert_type(await store.settle("calls", "call-1", happened=False), None)
+
+
+# --- waiting for people, for a time, for messages --------------------------------------------------------------------
+
+
+def waits(store: keepstep.Store) -> None:
+    with store.run("waits", "w") as run:
+        approved = run.using(approve="Pay?", expires="1h", default=False, rejected="value")
+        assert_type(approved, keepstep.Using)
+        assert_type(run.ask("Which?", {"n": int}, expires="1h", default={"n": 1}, key="which"), Any)
+    page = assert_type(store.inbox("w", limit=5, cursor=None), keepstep.PageOf[keepstep.GateLook])
+    gates(assert_type(store.gate(page.items[0].id), keepstep.GateLook))
+    assert_type(store.answer(page.items[0].id, {"n": 2}, by="ann"), keepstep.GateLook)
+    with store.run("sleeps", "w") as run:
+        assert_type(run.sleep("0s"), None)
+        assert_type(run.sleep_until(datetime.now(UTC)), None)
+        assert_type(store.send("sleeps", "news", {"n": 1}, id="one"), bool)
+        assert_type(run.receive("news", timeout="1s"), Any)
+        assert_type(run.confirm("Sure?", expires=timedelta(hours=1), default=True, key="sure"), bool)
+    with suppress(keepstep.RunWaiting), store.run("sleeps") as run:
+        assert_type(run.ask("All of it?", bool, wait=False), Any)
+
+
+async def waits_async(store: keepstep.AsyncStore) -> None:
+    async with store.run("waits", "w") as run:
+        approved = run.using(approve="Pay?", expires="1h", default=False, rejected="value")
+        assert_type(approved, keepstep.AsyncUsing)
+        assert_type(await run.ask("Which?", {"n": int}, expires="1h", default={"n": 1}, key="which"), Any)
+    page = assert_type(await store.inbox("w", limit=5, cursor=None), keepstep.PageOf[keepstep.GateLook])
+    assert_type(await store.gate(page.items[0].id), keepstep.GateLook)
+    assert_type(await store.answer(page.items[0].id, {"n": 2}, by="ann"), keepstep.GateLook)
+    async with store.run("sleeps", "w") as run:
+        assert_type(await run.sleep("0s"), None)
+        assert_type(await run.sleep_until(datetime.now(UTC)), None)
+        assert_type(await store.send("sleeps", "news", {"n": 1}, id="one"), bool)
+        assert_type(await run.receive("news", timeout=1), Any)
+        assert_type(await run.confirm("Sure?"), bool)
+
+
+def gates(look: keepstep.GateLook) -> None:
+    assert_type(look.schema, Mapping[str, Any])
+    assert_type(look.until, datetime | None)
+    assert_type(look.by, str | None)
+
+
+# --- going back, and stopping ----------------------------------------------------------------------------------------
+
+
+def goes_back(store: keepstep.Store) -> None:
+    with store.run("back", "w") as run:
+        run.save({"n": 1})
+        run.using(key="paid", undo=void).once(add, 1)
+    plan = assert_type(store.plan_rollback("back", 1, keep=["paid"], undo={"add": void}), keepstep.RollbackPlan)
+    assert_type(plan.items, Sequence[keepstep.RollbackItem])
+    assert_type(plan.possible, bool)
+    done = assert_type(store.rollback("back", 1, keep=(), undo=None, undone=[]), keepstep.RollbackPlan)
+    assert_type(done.items[0].outcome, str | None)
+    assert_type(store.cancel("back", reason="enough", by="ann"), Literal["cancelled", "requested"])
+
+
+async def goes_back_async(store: keepstep.AsyncStore) -> None:
+    async with store.run("back", "w") as run:
+        await run.save({"n": 1})
+        await run.using(key="paid", undo=void).once(add, 1)
+    assert_type(await store.plan_rollback("back", 1, keep=["paid"], undo={"add": void}), keepstep.RollbackPlan)
+    assert_type(await store.rollback("back", 1), keepstep.RollbackPlan)
+    assert_type(await store.cancel("back"), Literal["cancelled", "requested"])
 
 
 # --- everything else -------------------------------------------------------------------------------------------------
@@ -131,6 +303,8 @@ def reads(store: keepstep.Store) -> None:
     page = store.runs("w", status=("ready", "failed"), tags={"level": 3}, order="changed", starts_with="p", limit=5)
     assert_type(page, keepstep.PageOf[keepstep.RunHead])
     assert_type(store.runs(status="ready"), keepstep.PageOf[keepstep.RunHead])
+    with suppress(keepstep.BadInput):
+        store.runs(order="asking")  # pyright: ignore[reportArgumentType]
     assert_type(store.due("w"), keepstep.PageOf[keepstep.RunHead])
     assert_type(store.children("p"), keepstep.PageOf[keepstep.RunHead])
     assert_type(store.changes(timeout=0), Iterator[int])
@@ -138,7 +312,7 @@ def reads(store: keepstep.Store) -> None:
 
 def acts(store: keepstep.Store, target: Path) -> None:
     assert_type(store.fork("p", 1, {"x": 2}, "q"), keepstep.Look)
-    assert_type(store.fork("r", edits={"n": keepstep.REMOVE}), keepstep.Look)
+    assert_type(store.fork("r", edits={"n": keepstep.REMOVE}, effects="reuse"), keepstep.Look)
     assert_type(store.fork("r", edits=lambda state: state, id="copy"), keepstep.Look)
     assert_type(store.tag("p", {"customer": "ada"}, level=3, old=None), None)
     assert_type(store.note("p", {"half": True}), None)
@@ -167,7 +341,7 @@ async def reads_async(store: keepstep.AsyncStore) -> None:
 
 async def acts_async(store: keepstep.AsyncStore, target: Path) -> None:
     assert_type(await store.fork("p", 1, {"x": 2}, "q"), keepstep.Look)
-    assert_type(await store.fork("r", edits={"n": keepstep.REMOVE}), keepstep.Look)
+    assert_type(await store.fork("r", edits={"n": keepstep.REMOVE}, effects="fresh"), keepstep.Look)
     assert_type(await store.tag("p", {"customer": "ada"}, level=3, old=None), None)
     assert_type(await store.note("p", {"half": True}), None)
     assert_type(await store.verify("p", expect=None), keepstep.Verification)
@@ -225,6 +399,12 @@ def errors(error: keepstep.KeepstepError) -> None:
             assert_type(error.gates, tuple[str, ...])
         case keepstep.NoSuchRun():
             assert_type(error.near, tuple[str, ...])
+        case keepstep.RollbackRefused():
+            assert_type(error.hinders, tuple[tuple[str, str, str], ...])
+        case keepstep.Rejected():
+            assert_type(error.by, str | None)
+        case keepstep.EffectInDoubt():
+            assert_type(error.call, str)
         case keepstep.RunError():
             assert_type(error.run_id, str)
         case _:

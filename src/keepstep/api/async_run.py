@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, overload
 
+from keepstep.api.durations import Duration, seconds
 from keepstep.api.held import Held
 from keepstep.api.leaving import leave
+from keepstep.api.using import AsyncUsing, said
 from keepstep.engine import claims, marks, saves
 from keepstep.engine.bodies import to_body
+from keepstep.engine.fields import form
+from keepstep.engine.gates import NO_DEFAULT, Question, ask
+from keepstep.engine.gathering import gather
+from keepstep.engine.mail import check_moment, receive, sleep_until
 from keepstep.log.records import TagValue
+
+if TYPE_CHECKING:
+    from keepstep.runtime.event_loop import Reach
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class AsyncRun(Held):
     """A run that this process holds: nobody else can write it until the block ends or `close` is called."""
+
+    _reach: Reach | None = None
+    """Interrupts the task inside the block."""
 
     async def save(
         self, state: Any, next: str | None = None, *, step: int | None = None, label: str | None = None
@@ -41,15 +57,139 @@ class AsyncRun(Held):
         """Set searchable marks on the run; None takes one away."""
         await marks.tag(self._claimed("tag"), marks.together(tags, more))
 
+    @overload
+    async def memo(self, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T: ...
+    @overload
+    async def memo(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
+    async def memo(self, function: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Call a function that is safe to repeat (a model, a search). Whoever resumes the run gets its recorded result.
+
+        It is found again by the step, the function and the arguments. Its errors are not recorded.
+        """
+        return await self.using().memo(function, *args, **kwargs)
+
+    @overload
+    async def once(self, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T: ...
+    @overload
+    async def once(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
+    async def once(self, function: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Call a function that must not repeat (a payment, a mail). It never starts twice without consent.
+
+        That it begins is durable before the call, its outcome after it. If the process dies in between, or the call
+        raises, nobody knows whether it happened, and it is not started again: see `EffectInDoubt`. Raise `NotDone` in
+        it to say that it did not happen. Without a key it is found again by the step and the order of its calls.
+        """
+        return await self.using().once(function, *args, **kwargs)
+
+    async def ask(
+        self,
+        prompt: str,
+        fields: Any = None,
+        *,
+        expires: Duration | None = None,
+        default: Any = NO_DEFAULT,
+        key: str | None = None,
+        wait: bool = False,
+    ) -> Any:
+        """Ask a person. The run pauses here until somebody answers; who resumes it gets the answer.
+
+        `fields` are the types of the answer by name (bool, int, float, str, Literal, Enum, date, lists, `| None`), or a
+        class. `expires` is a deadline; after it the `default` is the answer, or `GateExpired` is raised. With
+        `wait=True` the claim is kept, and this call waits.
+        """
+        claim = self._claimed("ask")
+        seconds_left = None if expires is None else seconds(expires, "expires")
+        return await ask(claim, Question(prompt, form(fields), seconds_left, default, key, waits=wait))
+
+    async def confirm(
+        self, prompt: str, *, expires: Duration | None = None, default: Any = NO_DEFAULT, key: str | None = None
+    ) -> bool:
+        """Ask a person for yes or no: see `ask`."""
+        return await self.ask(prompt, bool, expires=expires, default=default, key=key)
+
+    async def sleep(self, duration: Duration) -> None:
+        """Go on after so long. The block ends here, and the run is due at that time, in whatever process."""
+        claim = self._claimed("sleep")
+        await sleep_until(claim, None, seconds(duration, "duration"))
+
+    async def sleep_until(self, moment: datetime) -> None:
+        """Go on at a time: see `sleep`."""
+        await sleep_until(self._claimed("sleep_until"), check_moment(moment), None)
+
+    async def receive(self, name: str, *, timeout: Duration | None = None) -> Any:
+        """The next message that `store.send` left under this name; until one comes, the block ends and the run sleeps.
+
+        Each message is received once, in the order of sending. After the timeout, `TimedOut` is raised.
+        """
+        claim = self._claimed("receive")
+        return await receive(claim, name, None if timeout is None else seconds(timeout, "timeout"))
+
+    async def gather(self, *calls: Any) -> list[Any]:
+        """Make calls at once, each as a task: `await run.gather(run.memo(search, "x"), run.using(...).once(...))`.
+
+        All of them come to their end; then their results are returned, or what one of them raised is raised.
+        """
+        return await gather(self._claimed("gather"), calls)
+
+    def using(
+        self,
+        *,
+        key: str | None = None,
+        target: str | None = None,
+        undo: Callable[..., Any] | None = None,
+        idempotent: bool | None = None,
+        reconcile: Callable[..., Any] | None = None,
+        not_done: Sequence[type[BaseException]] | None = None,
+        unsure: Literal["ask", "raise"] | None = None,
+        min_lease: float | None = None,
+        approve: str | None = None,
+        expires: Duration | None = None,
+        default: bool | None = None,
+        rejected: Literal["raise", "value"] | None = None,
+    ) -> AsyncUsing:
+        """Say more about one call: `run.using(key=call.id).once(pay, "ada", amount=420)`.
+
+        `key` names it in this run (a tool call's id). `target` says what it acts upon. The others are as at
+        `keepstep.tool`, and are stronger than what was said there.
+
+        `approve` is a question to a person, who sees the call's final arguments and may change them; without a yes the
+        call is not made, and raises `Rejected` (or returns it: `rejected="value"`). `expires` and `default` say how
+        long the question stands, and what holds after that.
+        """
+        return AsyncUsing(
+            self._claimed,
+            said(
+                key=key,
+                target=target,
+                undo=undo,
+                idempotent=idempotent,
+                reconcile=reconcile,
+                not_done=not_done,
+                unsure=unsure,
+                min_lease=min_lease,
+                approve=approve,
+                expires_seconds=None if expires is None else seconds(expires, "expires"),
+                default=default,
+                rejected=rejected,
+            ),
+        )
+
     async def close(self) -> None:
         """Release the run, ready for whoever comes next. Twice is fine."""
         await leave(self._inherited("close"), None, ())
 
     async def __aenter__(self) -> Self:
+        from keepstep.runtime.event_loop import Reach  # sync use imports no event loop
+
+        writer = self._claim.writer
+        self._reach = writer.moved = Reach(writer.catch_up)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    ) -> bool:
+        if self._reach is not None and self._reach.leave(error):
+            error = self._claim.writer.cancelled
         if os.getpid() == self._pid:  # a child that leaves the block by a fork leaves the run to its parent
             await leave(self._claim, error, self._interrupts)
+        return self._is_own(error)

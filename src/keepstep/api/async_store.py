@@ -6,7 +6,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from keepstep.api.async_run import AsyncRun
 from keepstep.api.carrying import Carried, entered_none, refuse_function
@@ -14,15 +14,32 @@ from keepstep.api.durations import Duration, seconds
 from keepstep.api.places import copy_path
 from keepstep.api.session import Session
 from keepstep.codec.difference import Change
-from keepstep.engine import forks, history, marks, retention, rows, saves, verify
+from keepstep.engine import (
+    cancelling,
+    forks,
+    gates,
+    history,
+    ledger,
+    mail,
+    marks,
+    retention,
+    rollback,
+    rows,
+    saves,
+    verify,
+)
 from keepstep.engine.entry import Entered, enter_due, enter_run
 from keepstep.engine.forks import Edits
+from keepstep.engine.inheritance import Inheritance
 from keepstep.engine.looks import (
     Checkpoint,
     CheckpointHead,
+    EffectLook,
+    GateLook,
     Look,
     Outcome,
     PageOf,
+    RollbackPlan,
     RunHead,
     Size,
     Verification,
@@ -30,7 +47,6 @@ from keepstep.engine.looks import (
 from keepstep.engine.shape import Lift, Shape
 from keepstep.errors import NothingToDo
 from keepstep.log.records import TagValue
-from keepstep.store.base import Order
 
 
 class AsyncBlock:
@@ -42,13 +58,13 @@ class AsyncBlock:
 
     async def __aenter__(self) -> AsyncRun:
         self._run = await self._enter()
-        return self._run
+        return await self._run.__aenter__()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    ) -> bool:
         assert self._run is not None
-        await self._run.__aexit__(kind, error, traceback)
+        return await self._run.__aexit__(kind, error, traceback)
 
 
 class AsyncStore:
@@ -217,7 +233,7 @@ class AsyncStore:
         status: str | Sequence[str] | None = None,
         tags: Mapping[str, TagValue] | None = None,
         starts_with: str = "",
-        order: Order = "created",
+        order: Literal["created", "changed"] = "created",
         newest_first: bool = True,
         limit: int = 50,
         cursor: str | None = None,
@@ -269,6 +285,7 @@ class AsyncStore:
         edits: Edits | None = None,
         id: str | None = None,
         *,
+        effects: Inheritance = "ask",
         state: type[Any] | None = None,
         version: int = 1,
         lift: Mapping[int, Lift] | None = None,
@@ -276,9 +293,13 @@ class AsyncStore:
         """Start a new run from a checkpoint of another, with edits: values by key, `REMOVE`, or a function.
 
         The new run is `ready`, and nobody holds it. With an id of its own the call can be repeated safely.
+
+        What the parent's `run.once` has done is not done again: in the fork the same call gets the parent's result;
+        with other arguments a person is asked first (`effects="ask"`), or it gets that result all the same ("reuse").
+        With "fresh" the fork knows nothing of its parent's effects.
         """
         shape = self._shape(state, version, lift)
-        target = await forks.fork(self._session.engine, shape, run_id, step=at, edits=edits, new_id=id)
+        target = await forks.fork(self._session.engine, shape, run_id, step=at, edits=edits, new_id=id, effects=effects)
         return await rows.look(self._session.engine, shape, target)
 
     async def tag(
@@ -291,9 +312,101 @@ class AsyncStore:
         """Remark on any run."""
         await marks.note_unclaimed(self._session.engine, run_id, value)
 
+    async def cancel(
+        self, run_id: str, *, reason: str | None = None, by: str | None = None
+    ) -> Literal["cancelled", "requested"]:
+        """Stop a run for good: `"cancelled"` when nobody held it, otherwise `"requested"`, and its holder ends it.
+
+        The holder is told by its next heartbeat: its next call raises `Cancelled`, which leaves its block; an async
+        block is interrupted in whatever it awaits. What is under way is recorded first. A second request changes
+        nothing; a run that finished meanwhile is `NotAllowed`.
+        """
+        return await cancelling.cancel(self._session.engine, run_id, reason=reason, by=by)
+
     async def delete(self, run_id: str, *, force: bool = False) -> bool:
         """Erase a run; False when there was none. A run that somebody holds is refused unless forced."""
         return await retention.delete(self._session.engine, run_id, force=force)
+
+    # --- questions to people -----------------------------------------------------------------------------------
+
+    async def inbox(
+        self, workflow: str | None = None, *, limit: int = 50, cursor: str | None = None
+    ) -> PageOf[GateLook]:
+        """Every open question of every run, those first that have waited longest; a page has so many runs."""
+        return await gates.inbox(self._session.engine, workflow=workflow, limit=limit, cursor=cursor)
+
+    async def gate(self, gate_id: str) -> GateLook:
+        """One question, open or over."""
+        return await gates.look(self._session.engine, gate_id)
+
+    async def answer(self, gate_id: str, value: Any, *, by: str | None = None) -> GateLook:
+        """Answer a question; the run goes on with it. The first valid answer wins: see `AlreadyAnswered`."""
+        return await gates.answer(self._session.engine, gate_id, value, by)
+
+    async def send(self, run_id: str, name: str, value: Any = None, *, id: str | None = None) -> bool:
+        """Leave a message for a run, which `run.receive` gets, also when it comes to that later.
+
+        With an id of its own it can be sent again safely; False when it was there already.
+        """
+        return await mail.send(self._session.engine, run_id, name, value, id)
+
+    # --- the ledger --------------------------------------------------------------------------------------------
+
+    async def effects(self, run_id: str) -> list[EffectLook]:
+        """The run's ledger: every call to the outside, in the order in which they began."""
+        return await ledger.effects(self._session.engine, run_id)
+
+    async def settle(self, run_id: str, key: str, *, happened: bool, result: Any = None, by: str | None = None) -> None:
+        """Tell whether an effect in doubt happened, and with what result; the run goes on accordingly."""
+        await ledger.settle(self._session.engine, run_id, key, happened=happened, result=result, by=by)
+
+    async def mark(
+        self,
+        run_id: str,
+        key: str,
+        *,
+        tool: str,
+        target: str | None = None,
+        reversible: bool = False,
+        workflow: str = "marked",
+    ) -> bool:
+        """Note that a tool was run elsewhere; `run.once` with that key will not run it. Creates the run.
+
+        False when it was noted before. Refused for a key under which an effect began.
+        """
+        return await ledger.mark(
+            self._session.engine, run_id, key, tool=tool, target=target, reversible=reversible, workflow=workflow
+        )
+
+    # --- going back --------------------------------------------------------------------------------------------
+
+    async def plan_rollback(
+        self,
+        run_id: str,
+        to: int,
+        *,
+        keep: Sequence[str] = (),
+        undo: Mapping[str, Callable[..., Any]] | None = None,
+    ) -> RollbackPlan:
+        """What going back to a step would undo, newest first, and what it cannot. Nothing is done."""
+        return await rollback.plan(self._session.engine, run_id, to, keep=keep, undo=undo)
+
+    async def rollback(
+        self,
+        run_id: str,
+        to: int,
+        *,
+        keep: Sequence[str] = (),
+        undo: Mapping[str, Callable[..., Any]] | None = None,
+        undone: Sequence[str] = (),
+    ) -> RollbackPlan:
+        """Undo the effects since a step, newest first, and let the run continue from there, on a new line.
+
+        An effect that nothing undoes stops it before anything is done (`RollbackRefused`), unless `keep` names its key.
+        `undo` gives functions by tool, where the tools do not say what undoes them. Cut off, it goes on when it is
+        called again; `undone` names the effects of which you know that their undo, which was cut off, was done.
+        """
+        return await rollback.rollback(self._session.engine, run_id, to, keep=keep, undo=undo, undone=undone)
 
     # --- the store itself --------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import Any
 from keepstep.engine.checkpoints import Tape
 from keepstep.engine.claims import Claim
 from keepstep.engine.shape import Shape
-from keepstep.errors import WrongUse
+from keepstep.errors import Pause, WrongUse
 from keepstep.log.records import TagValue
 
 
@@ -73,8 +73,23 @@ class Held:
         """The run can still be written through this handle."""
         return self._claim.open and self._claim.writer.lost is None
 
+    @property
+    def paused(self) -> bool:
+        """The run has to wait: its block has ended, or is about to."""
+        return isinstance(self._claim.work.latch, Pause) and not self.cancelled
+
+    @property
+    def cancelled(self) -> bool:
+        """Somebody asked for the run to be cancelled: its block has ended, or is about to."""
+        asked = self._claim.open and self._claim.writer.cancelled is not None
+        return asked or self._claim.row.status == "cancelled"
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.id!r} of {self.workflow!r}, step {self.step}, epoch {self.epoch}>"
+
+    def _is_own(self, error: BaseException | None) -> bool:
+        """Whether what leaves the block is this run's own pause or cancelling, which ends there."""
+        return error is not None and (error is self._claim.work.latch or error is self._claim.writer.cancelled)
 
     def _inherited(self, verb: str) -> Claim:
         """The claim, unless this process got the handle by a fork."""
@@ -90,6 +105,8 @@ class Held:
         claim = self._inherited(verb)
         if not claim.open:
             raise WrongUse(f"run.{verb}() was called after run {self.id!r} had been left or finished; open it again.")
+        if claim.work.latch is not None:
+            raise claim.work.latch
         if claim.writer.lost is not None:
             raise claim.writer.lost
         return claim

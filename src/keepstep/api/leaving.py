@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Awaitable
 
 from keepstep.engine.bodies import to_body
 from keepstep.engine.claims import Claim, close, fail, release
-from keepstep.errors import ClaimLost, KeepstepError, RunGone, TooLarge
-
-TRACEBACK_CHARS_MAX = 20_000
-"""The end of a traceback tells most."""
-MESSAGE_CHARS_MAX = 10_000
+from keepstep.engine.error_form import error_form
+from keepstep.engine.pauses import drain
+from keepstep.errors import Cancelled, ClaimLost, KeepstepError, Pause, RunGone, TooLarge
 
 
 async def leave(claim: Claim, error: BaseException | None, interrupts: tuple[type[BaseException], ...]) -> None:
     """Release the run, or record its failure.
 
     An Exception that leaves the block is a failure of the run. Anything else (Ctrl-C, SystemExit, cancellation,
-    `Stop`, the types named in `interrupts`) is an interruption: the run is `ready` for whoever comes next.
+    `Stop`, the types named in `interrupts`) is an interruption: the run is `ready` for whoever comes next. A run that
+    has to wait is `paused`. A run that somebody wants cancelled is `cancelled`, whatever leaves the block. Effects
+    under way in other threads or tasks end first.
     """
     if not claim.open:
         return
     if claim.writer.lost is not None or isinstance(error, ClaimLost | RunGone):
         close(claim)
+        return
+    await drain(claim)
+    if claim.work.latch is not None and (error is None or isinstance(error, Pause | Cancelled)):
+        await release(claim, "waits")
     elif error is None:
         await release(claim, "left")
     elif isinstance(error, interrupts) or not isinstance(error, Exception):
@@ -39,24 +42,6 @@ async def _fail(claim: Claim, error: BaseException) -> None:
         await release(claim, "interrupted")
         raise
     await fail(claim, type(error).__qualname__, body)
-
-
-def error_form(error: BaseException) -> dict[str, str]:
-    """An error as it is kept: its class, message and traceback, as text."""
-    try:
-        message = str(error)
-    except Exception as broken:  # noqa: BLE001 - a message that cannot be made must not hide the error
-        message = f"<no message: {type(broken).__name__}>"
-    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    return {
-        "type": f"{type(error).__module__}.{type(error).__qualname__}",
-        "message": _writable(message[:MESSAGE_CHARS_MAX]),
-        "traceback": _writable(text[-TRACEBACK_CHARS_MAX:]),
-    }
-
-
-def _writable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
 
 
 async def _despite(error: BaseException, act: Awaitable[None]) -> None:

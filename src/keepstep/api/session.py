@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from keepstep.api.durations import Duration, seconds
 from keepstep.codec.registry import DEFAULT, Registry
 from keepstep.engine.checkpoints import Tapes
-from keepstep.engine.claims import Claim, giving_back, release
+from keepstep.engine.claims import claim_of, giving_back, release
 from keepstep.engine.context import Engine, Ids, Limits, Runtime
 from keepstep.engine.owner import Ownership
 from keepstep.errors import BadInput, KeepstepError, WrongUse, shown
@@ -99,7 +99,7 @@ class Session:
         engine = self._engine
         try:
             for writer in engine.ownership.held():
-                await release(Claim(engine, writer.run_id, writer), "closed")
+                await release(claim_of(engine, writer), "closed")
             await engine.runtime.drain(engine.queue)
             await engine.ownership.retire()
         finally:

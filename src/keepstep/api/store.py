@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from keepstep.api.carrying import Carried, entered_none, refuse_function
 from keepstep.api.durations import Duration, seconds
@@ -13,15 +13,32 @@ from keepstep.api.places import copy_path
 from keepstep.api.run import Run
 from keepstep.api.session import Session
 from keepstep.codec.difference import Change
-from keepstep.engine import forks, history, marks, retention, rows, saves, verify
+from keepstep.engine import (
+    cancelling,
+    forks,
+    gates,
+    history,
+    ledger,
+    mail,
+    marks,
+    retention,
+    rollback,
+    rows,
+    saves,
+    verify,
+)
 from keepstep.engine.entry import Entered, enter_due, enter_run
 from keepstep.engine.forks import Edits
+from keepstep.engine.inheritance import Inheritance
 from keepstep.engine.looks import (
     Checkpoint,
     CheckpointHead,
+    EffectLook,
+    GateLook,
     Look,
     Outcome,
     PageOf,
+    RollbackPlan,
     RunHead,
     Size,
     Verification,
@@ -30,7 +47,6 @@ from keepstep.engine.shape import Lift, Shape
 from keepstep.errors import NothingToDo
 from keepstep.log.records import TagValue
 from keepstep.runtime.inline import drive
-from keepstep.store.base import Order
 
 
 class Block:
@@ -46,9 +62,9 @@ class Block:
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    ) -> bool:
         assert self._run is not None
-        self._run.__exit__(kind, error, traceback)
+        return self._run.__exit__(kind, error, traceback)
 
 
 class Store:
@@ -219,7 +235,7 @@ class Store:
         status: str | Sequence[str] | None = None,
         tags: Mapping[str, TagValue] | None = None,
         starts_with: str = "",
-        order: Order = "created",
+        order: Literal["created", "changed"] = "created",
         newest_first: bool = True,
         limit: int = 50,
         cursor: str | None = None,
@@ -275,6 +291,7 @@ class Store:
         edits: Edits | None = None,
         id: str | None = None,
         *,
+        effects: Inheritance = "ask",
         state: type[Any] | None = None,
         version: int = 1,
         lift: Mapping[int, Lift] | None = None,
@@ -282,9 +299,15 @@ class Store:
         """Start a new run from a checkpoint of another, with edits: values by key, `REMOVE`, or a function.
 
         The new run is `ready`, and nobody holds it. With an id of its own the call can be repeated safely.
+
+        What the parent's `run.once` has done is not done again: in the fork the same call gets the parent's result;
+        with other arguments a person is asked first (`effects="ask"`), or it gets that result all the same ("reuse").
+        With "fresh" the fork knows nothing of its parent's effects.
         """
         shape = self._shape(state, version, lift)
-        target = drive(forks.fork(self._session.engine, shape, run_id, step=at, edits=edits, new_id=id))
+        target = drive(
+            forks.fork(self._session.engine, shape, run_id, step=at, edits=edits, new_id=id, effects=effects)
+        )
         return drive(rows.look(self._session.engine, shape, target))
 
     def tag(self, run_id: str, tags: Mapping[str, TagValue | None] | None = None, /, **more: TagValue | None) -> None:
@@ -295,9 +318,101 @@ class Store:
         """Remark on any run."""
         drive(marks.note_unclaimed(self._session.engine, run_id, value))
 
+    def cancel(
+        self, run_id: str, *, reason: str | None = None, by: str | None = None
+    ) -> Literal["cancelled", "requested"]:
+        """Stop a run for good: `"cancelled"` when nobody held it, otherwise `"requested"`, and its holder ends it.
+
+        The holder is told by its next heartbeat: its next call raises `Cancelled`, which leaves its block; an async
+        block is interrupted in whatever it awaits. What is under way is recorded first. A second request changes
+        nothing; a run that finished meanwhile is `NotAllowed`.
+        """
+        return drive(cancelling.cancel(self._session.engine, run_id, reason=reason, by=by))
+
     def delete(self, run_id: str, *, force: bool = False) -> bool:
         """Erase a run; False when there was none. A run that somebody holds is refused unless forced."""
         return drive(retention.delete(self._session.engine, run_id, force=force))
+
+    # --- questions to people -----------------------------------------------------------------------------------
+
+    def inbox(self, workflow: str | None = None, *, limit: int = 50, cursor: str | None = None) -> PageOf[GateLook]:
+        """Every open question of every run, those first that have waited longest; a page has so many runs."""
+        return drive(gates.inbox(self._session.engine, workflow=workflow, limit=limit, cursor=cursor))
+
+    def gate(self, gate_id: str) -> GateLook:
+        """One question, open or over."""
+        return drive(gates.look(self._session.engine, gate_id))
+
+    def answer(self, gate_id: str, value: Any, *, by: str | None = None) -> GateLook:
+        """Answer a question; the run goes on with it. The first valid answer wins: see `AlreadyAnswered`."""
+        return drive(gates.answer(self._session.engine, gate_id, value, by))
+
+    def send(self, run_id: str, name: str, value: Any = None, *, id: str | None = None) -> bool:
+        """Leave a message for a run, which `run.receive` gets, also when it comes to that later.
+
+        With an id of its own it can be sent again safely; False when it was there already.
+        """
+        return drive(mail.send(self._session.engine, run_id, name, value, id))
+
+    # --- the ledger --------------------------------------------------------------------------------------------
+
+    def effects(self, run_id: str) -> list[EffectLook]:
+        """The run's ledger: every call to the outside, in the order in which they began."""
+        return drive(ledger.effects(self._session.engine, run_id))
+
+    def settle(self, run_id: str, key: str, *, happened: bool, result: Any = None, by: str | None = None) -> None:
+        """Tell whether an effect in doubt happened, and with what result; the run goes on accordingly."""
+        drive(ledger.settle(self._session.engine, run_id, key, happened=happened, result=result, by=by))
+
+    def mark(
+        self,
+        run_id: str,
+        key: str,
+        *,
+        tool: str,
+        target: str | None = None,
+        reversible: bool = False,
+        workflow: str = "marked",
+    ) -> bool:
+        """Note that a tool was run elsewhere; `run.once` with that key will not run it. Creates the run.
+
+        False when it was noted before. Refused for a key under which an effect began.
+        """
+        return drive(
+            ledger.mark(
+                self._session.engine, run_id, key, tool=tool, target=target, reversible=reversible, workflow=workflow
+            )
+        )
+
+    # --- going back --------------------------------------------------------------------------------------------
+
+    def plan_rollback(
+        self,
+        run_id: str,
+        to: int,
+        *,
+        keep: Sequence[str] = (),
+        undo: Mapping[str, Callable[..., Any]] | None = None,
+    ) -> RollbackPlan:
+        """What going back to a step would undo, newest first, and what it cannot. Nothing is done."""
+        return drive(rollback.plan(self._session.engine, run_id, to, keep=keep, undo=undo))
+
+    def rollback(
+        self,
+        run_id: str,
+        to: int,
+        *,
+        keep: Sequence[str] = (),
+        undo: Mapping[str, Callable[..., Any]] | None = None,
+        undone: Sequence[str] = (),
+    ) -> RollbackPlan:
+        """Undo the effects since a step, newest first, and let the run continue from there, on a new line.
+
+        An effect that nothing undoes stops it before anything is done (`RollbackRefused`), unless `keep` names its key.
+        `undo` gives functions by tool, where the tools do not say what undoes them. Cut off, it goes on when it is
+        called again; `undone` names the effects of which you know that their undo, which was cut off, was done.
+        """
+        return drive(rollback.rollback(self._session.engine, run_id, to, keep=keep, undo=undo, undone=undone))
 
     # --- the store itself --------------------------------------------------------------------------------------
 

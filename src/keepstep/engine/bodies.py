@@ -81,8 +81,11 @@ def damaged(run_id: str, seq: int, what: str) -> Damaged:
 
 async def value_at(engine: Engine, run_id: str, seq: int) -> Any:
     """The value in the body of one record; None when it has none."""
-    if not seq:
-        return None
+    return (await record_at(engine, run_id, seq))[1] if seq else None
+
+
+async def record_at(engine: Engine, run_id: str, seq: int) -> tuple[AnyRecord, Any]:
+    """One record, and the value in its body; None when it has none."""
     found = await engine.store.pick(run_id, [seq])
     if not found:
         raise damaged(run_id, seq, "It is missing.")
@@ -90,8 +93,8 @@ async def value_at(engine: Engine, run_id: str, seq: int) -> Any:
     if found[0].body is None:
         if record.body is not None:
             raise damaged(run_id, seq, "Its body is gone.")
-        return None
+        return record, None
     try:
-        return from_body(engine, found[0].body)
+        return record, from_body(engine, found[0].body)
     except StoreError as error:
         raise damaged(run_id, seq, str(error)) from error

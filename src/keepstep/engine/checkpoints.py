@@ -183,6 +183,14 @@ def check_names(limits: Limits, **names: str | None) -> None:
             raise BadInput(f"{what}= has {size} bytes; give 1 to {limits.name_bytes}.")
 
 
+def check_needed_names(limits: Limits, **names: Any) -> None:
+    """The same for names that may not be left out."""
+    for what, name in names.items():
+        if name is None:
+            raise BadInput(f"{what}= is None; give text.")
+    check_names(limits, **names)
+
+
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 

@@ -9,15 +9,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from keepstep.engine import mail, rows
+from keepstep.engine import rows, waking
 from keepstep.engine.context import Engine
 from keepstep.engine.decisions import decide, prepare
 from keepstep.engine.moments import moment
+from keepstep.engine.work import Work
 from keepstep.engine.writer import Writer
 from keepstep.errors import (
     ClaimLost,
     NoSuchRun,
     NotAllowed,
+    RollbackUnderWay,
     RunCancelled,
     RunFinished,
     RunGone,
@@ -26,7 +28,7 @@ from keepstep.errors import (
 )  # fmt: skip
 from keepstep.log.fold import Fields, Fold, thaw
 from keepstep.log.grow import Draft
-from keepstep.log.records import Claimed, Failed, Finished, Opened, Released, Reopened
+from keepstep.log.records import Cancelled, Claimed, Failed, Finished, Opened, Record, Released, Reopened
 from keepstep.store.base import Append, Committed, View
 
 POLL_SECONDS_FIRST = 0.02
@@ -40,6 +42,7 @@ class Claim:
     engine: Engine
     run_id: str
     writer: Writer
+    work: Work
     open: bool = True
 
     @property
@@ -65,6 +68,8 @@ class Entry:
             return self._create(view)
         if self.workflow is not None and view.row.workflow != self.workflow:
             raise WrongWorkflow(view.run_id, view.row.workflow, self.workflow)
+        if view.row.undoing:
+            raise RollbackUnderWay(view.run_id)
         if view.row.owner == self.owner and self.is_left(view.run_id, view.row.epoch):
             return [Draft(Claimed(owner=self.owner, epoch=view.row.epoch + 1, reason=self.reason))]
         return [*_make_ready(view, view.row), self._claimed(view, view.row)]
@@ -93,7 +98,7 @@ def _make_ready(view: View, row: Fold) -> list[Draft]:
     if row.status == "running" and view.holder is not None and view.holder.stands:
         raise RunHeld(view.run_id, view.holder.owner, moment(view.holder.until_us))
     if row.status in ("paused", "sleeping"):
-        return mail.wake(view, row)
+        return waking.wake(view, row)
     return []
 
 
@@ -114,6 +119,16 @@ async def enter(engine: Engine, run_id: str, workflow: str | None, wait_seconds:
             pause = min(pause * 1.5, POLL_SECONDS_MOST)
         except RunFinished:
             raise RunFinished(run_id, await rows.result(engine, run_id)) from None
+        except RunCancelled:
+            raise await _cancelled(engine, run_id) from None
+
+
+async def _cancelled(engine: Engine, run_id: str) -> RunCancelled:
+    row = (await engine.store.view(run_id)).row
+    if row is None or not row.cancel:
+        return RunCancelled(run_id)
+    told = await rows.request(engine, run_id, row)
+    return RunCancelled(run_id, told["reason"], told["by"])
 
 
 async def _enter_once(engine: Engine, run_id: str, entry: Entry) -> Claim:
@@ -126,7 +141,11 @@ async def _enter_once(engine: Engine, run_id: str, entry: Entry) -> Claim:
     with engine.ownership.entering(run_id):
         committed = await decide(engine, run_id, entry.rule, holder=True, orphan=give_back)
         assert committed.append is not None
-        return _hold(engine, run_id, committed.append.row)
+        claim = hold(engine, run_id, committed.append.row)
+    if claim.row.cancel:  # its holder died before it saw the request
+        await release(claim, "left")
+        raise RunCancelled(run_id)
+    return claim
 
 
 async def claim_due(engine: Engine, workflows: Sequence[str] | None, limit: int) -> list[Claim]:
@@ -138,7 +157,11 @@ async def claim_due(engine: Engine, workflows: Sequence[str] | None, limit: int)
 
     with engine.ownership.entering(None):
         committed = await engine.store.claim(workflows, limit, decide_one)
-        return [_hold(engine, one.append.run_id, one.append.row) for one in committed if one.append is not None]
+        claims = [hold(engine, one.append.run_id, one.append.row) for one in committed if one.append is not None]
+    for claim in claims:
+        if claim.row.cancel:
+            await release(claim, "left")
+    return [claim for claim in claims if claim.open]
 
 
 def giving_back(owner: str, epoch: int, batch: bytes) -> Callable[[View], Append | None]:
@@ -148,23 +171,42 @@ def giving_back(owner: str, epoch: int, batch: bytes) -> Callable[[View], Append
         row = view.row
         if row is None or (row.status, row.owner, row.epoch) != ("running", owner, epoch):
             return None
-        return prepare(view, [Draft(Released(reason="left_behind"))], batch)
+        left = [Draft(Released(reason="left_behind"))]
+        return prepare(view, [*left, Draft(Cancelled())] if row.cancel else left, batch)
 
     return decide_one
 
 
-def _hold(engine: Engine, run_id: str, row: Fields) -> Claim:
+def hold(engine: Engine, run_id: str, row: Fields) -> Claim:
+    """The claim on a run that was just claimed."""
     claim = _claim(engine, run_id, row)
     engine.ownership.hold(claim.writer)
     return claim
 
 
 def _claim(engine: Engine, run_id: str, row: Fields) -> Claim:
-    return Claim(engine, run_id, Writer(engine, run_id, thaw(row)))
+    work = Work(run_id, engine.runtime.mutex())
+    return Claim(engine, run_id, Writer(engine, run_id, thaw(row), work.stop), work)
+
+
+def claim_of(engine: Engine, writer: Writer) -> Claim:
+    """The claim for which a writer writes."""
+    return Claim(engine, writer.run_id, writer, Work(writer.run_id, engine.runtime.mutex()))
+
+
+async def catch_up(claim: Claim) -> None:
+    """Somebody else has written: find out whether this claim may go on. Every call of the run begins with this."""
+    await claim.writer.catch_up()
+    if claim.work.latch is not None:
+        raise claim.work.latch
+    if claim.writer.lost is not None:
+        raise claim.writer.lost
 
 
 async def finish(claim: Claim, body: bytes) -> None:
     """End the run with a result."""
+    if claim.writer.stale:
+        await catch_up(claim)
     await claim.writer.write(lambda row: [Draft(Finished(step=row.step or 0), body)])
     close(claim)
 
@@ -172,7 +214,7 @@ async def finish(claim: Claim, body: bytes) -> None:
 async def fail(claim: Claim, error_name: str, body: bytes) -> None:
     """End the run with an error."""
     try:
-        await claim.writer.write(lambda row: [Draft(Failed(step=row.step or 0, error=error_name), body)])
+        await claim.writer.write(lambda row: _end(row, Failed(step=row.step or 0, error=error_name), body))
     finally:
         close(claim)
 
@@ -182,11 +224,16 @@ async def release(claim: Claim, reason: str) -> None:
     if not claim.open:
         return
     try:
-        await claim.writer.write(lambda row: [Draft(Released(reason=reason))])
+        await claim.writer.write(lambda row: _end(row, Released(reason=reason)))
     except (ClaimLost, RunGone, NotAllowed):
         pass
     finally:
         close(claim)
+
+
+def _end(row: Fields, record: Record, body: bytes | None = None) -> list[Draft]:
+    """How a claim ends, unless somebody has asked for the run to be cancelled."""
+    return [Draft(Cancelled())] if row.cancel else [Draft(record, body)]
 
 
 def close(claim: Claim) -> None:

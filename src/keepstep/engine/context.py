@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextvars import Context
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from keepstep.codec.registry import Registry
@@ -94,6 +95,10 @@ class Runtime(Protocol):
 
     async def call(self, function: Callable[[], T]) -> T:
         """Run the user's function."""
+        ...
+
+    async def together(self, calls: Sequence[tuple[Any, Context]]) -> list[tuple[Any, BaseException | None]]:
+        """Carry out several calls at once, each in its context, and return how each went, in order."""
         ...
 
 

@@ -13,6 +13,7 @@ from keepstep.engine.checkpoints import Loaded, SaveDraft, Tape, cut, load
 from keepstep.engine.context import Engine
 from keepstep.engine.decisions import decide
 from keepstep.engine.history import locate
+from keepstep.engine.inheritance import Inheritance, check_inheritance, inherit
 from keepstep.engine.rows import check_id, find
 from keepstep.engine.shape import Shape
 from keepstep.errors import BadInput, RunExists, shown
@@ -36,9 +37,17 @@ Edits = Mapping[str, Any] | Callable[[Any], Any]
 
 
 async def fork(
-    engine: Engine, shape: Shape, run_id: str, *, step: int | None, edits: Edits | None, new_id: str | None
+    engine: Engine,
+    shape: Shape,
+    run_id: str,
+    *,
+    step: int | None,
+    edits: Edits | None,
+    new_id: str | None,
+    effects: Inheritance,
 ) -> str:
     """Start a new run from a checkpoint; returns its id. With the same id and edits it can be repeated."""
+    check_inheritance(effects)
     _, row = await find(engine, run_id)
     target = _name(engine, run_id) if new_id is None else new_id
     check_id(engine.limits, target)
@@ -50,7 +59,8 @@ async def fork(
         tape, parts, target, next=loaded.head.next, step=loaded.head.step, label=None,
         version=loaded.head.version if edits is None else max(shape.version, loaded.head.version),
     )  # fmt: skip
-    committed = await decide(engine, target, _Fork(run_id, row, loaded, draft))
+    inherited = await inherit(engine, run_id, effects)
+    committed = await decide(engine, target, _Fork(run_id, row, loaded, draft, inherited))
     if committed.append is None:
         await _must_be_equal(engine, target, parts)
     return target
@@ -103,6 +113,7 @@ class _Fork:
     parent: Fold
     loaded: Loaded
     draft: SaveDraft
+    inherited: Sequence[Draft]
 
     def __call__(self, view: View) -> Sequence[Draft]:
         self.draft.rewind()
@@ -128,7 +139,7 @@ class _Fork:
         drafts = [Draft(opened), *self.draft(Fold(), ahead=1)]
         if self.parent.tags:
             drafts.append(Draft(Tagged(tags=dict(self.parent.tags))))
-        return drafts
+        return [*drafts, *self.inherited]
 
 
 async def _must_be_equal(engine: Engine, run_id: str, parts: Parts) -> None:

@@ -51,7 +51,7 @@ class RunHead(msgspec.Struct, frozen=True):
     """When a waiting run goes on by itself."""
     gates: Sequence[str]
     cancelling: bool
-    """Somebody asked for it to be cancelled."""
+    """Somebody asked for it to be cancelled, and its holder has not done so yet."""
     line: int
     epoch: int
     incarnation: int
@@ -69,6 +69,8 @@ class Look(RunHead, frozen=True):
     result: Any = None
     error: Mapping[str, Any] | None = None
     note: Any = None
+    cancel: Mapping[str, Any] | None = None
+    """The request to cancel it: `reason`, `by` and `at`, when it was made. It was granted when the status changed."""
 
 
 class CheckpointHead(msgspec.Struct, frozen=True):
@@ -102,6 +104,82 @@ class PageOf(msgspec.Struct, Generic[T], frozen=True):
 
     items: Sequence[T]
     next: str | None
+
+
+class EffectLook(msgspec.Struct, frozen=True):
+    """A call to the outside, as the ledger has it."""
+
+    key: str
+    """Its name, as it was given; or hex digits."""
+    tool: str
+    status: str
+    """`began` (under way, or left so by a worker that died), `returned`, `raised` (it did not happen), `doubted`
+    (nobody knows), `undone` and its kin."""
+    target: str | None
+    attempt: int
+    step: int
+    line: int
+    epoch: int
+    idempotency_key: str | None
+    arguments: Any
+    """[positional, by name]; None of a memo, of which only a digest is kept."""
+    reversible: bool
+    began: datetime
+    ended: datetime | None
+    result: Any = None
+    error: Mapping[str, Any] | None = None
+    is_memo: bool = False
+
+
+class GateLook(msgspec.Struct, frozen=True):
+    """A question to a person, open or over."""
+
+    id: str
+    run_id: str
+    workflow: str
+    about: str
+    """`question`, `approval` (whether an effect may begin) or `doubt` (whether it happened)."""
+    status: str
+    """`open`, `answered` or `expired`."""
+    prompt: str
+    schema: Mapping[str, Any]
+    """JSON Schema of the answer."""
+    default: Any
+    asked: datetime
+    until: datetime | None
+    details: Mapping[str, Any]
+    """Of an approval or a doubt: the tool, its target and arguments; of a doubt its idempotency key and error too."""
+    answer: Any = None
+    by: str | None = None
+    answered: datetime | None = None
+
+
+class RollbackItem(msgspec.Struct, frozen=True):
+    """One effect in a rollback."""
+
+    key: str
+    tool: str
+    target: str | None
+    began: datetime
+    action: str
+    """`undo`, `keep`, `cannot` or `doubt` (nobody knows whether it was undone before)."""
+    why: str | None
+    outcome: str | None = None
+    """`undone` or `kept`, once it was carried out."""
+
+
+class RollbackPlan(msgspec.Struct, frozen=True):
+    """What a rollback would do, or has done: newest effect first."""
+
+    run_id: str
+    to_step: int
+    to_seq: int
+    items: Sequence[RollbackItem]
+
+    @property
+    def possible(self) -> bool:
+        """Nothing stands against it."""
+        return all(one.action in ("undo", "keep") for one in self.items)
 
 
 class Outcome(msgspec.Struct, frozen=True):

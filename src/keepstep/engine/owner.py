@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from typing import Protocol
 
-from keepstep.engine.context import Ids
+from keepstep.engine.context import Clock, Ids
 from keepstep.engine.writer import Writer
 from keepstep.store.base import Renewal, Store
 
@@ -40,6 +40,8 @@ class Ownership:
         self._start_heart = start_heart
         self._owner: str | None = None
         self._heart: Heart | None = None
+        self._renewed_us = 0
+        """When the lease was prolonged last."""
         self._writers: dict[str, Writer] = {}
         self._mutex = mutex
         self._entering: Counter[str | None] = Counter()
@@ -53,6 +55,7 @@ class Ownership:
             if self._owner is None:
                 owner = self._ids.owner()
                 await self._store.enlist(owner, self.lease_seconds)
+                self._renewed_us = await self._store.now()
                 self._heart = self._start_heart(owner, self.heard)
                 self._owner = owner
         return self._owner
@@ -95,8 +98,13 @@ class Ownership:
 
     def heard(self, renewal: Renewal) -> None:
         """Tell every writer what the heartbeat saw of its run."""
+        self._renewed_us = renewal.now_us
         for run_id, writer in list(self._writers.items()):
             writer.beat(*renewal.held.get(run_id, (None, 0)))
+
+    def lease_left(self, clock: Clock) -> float:
+        """Seconds until somebody may take over what this owner holds, unless the lease is prolonged."""
+        return max(0.0, self.lease_seconds - (clock.now_us() - self._renewed_us) / 1e6)
 
     def held(self) -> list[Writer]:
         """The writers of all runs that this owner holds."""

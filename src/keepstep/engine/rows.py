@@ -7,14 +7,14 @@ from typing import Any, cast
 
 from msgspec.structs import asdict
 
-from keepstep.engine.bodies import value_at
+from keepstep.engine.bodies import record_at, value_at
 from keepstep.engine.checkpoints import check_names, load
 from keepstep.engine.context import Engine, Limits
 from keepstep.engine.looks import HolderLook, Look, PageOf, ParentLook, RunHead
 from keepstep.engine.moments import moment
 from keepstep.engine.shape import Shape
 from keepstep.errors import BadInput, NoSuchRun, shown
-from keepstep.log.fold import Fold
+from keepstep.log.fold import Fields, Fold
 from keepstep.log.lifecycle import STATUSES
 from keepstep.log.records import TagValue
 from keepstep.store.base import Holder, Order, Query, View
@@ -55,8 +55,15 @@ async def look(engine: Engine, shape: Shape, run_id: str) -> Look:
     result = await value_at(engine, run_id, row.ended) if row.status == "finished" else None
     error = await value_at(engine, run_id, row.ended) if row.status == "failed" else None
     note = await value_at(engine, run_id, row.note)
+    cancel = await request(engine, run_id, row) if row.cancel else None
     head = run_head(run_id, row, view.holder)
-    return Look(**asdict(head), state=state, result=result, error=error, note=note)
+    return Look(**asdict(head), state=state, result=result, error=error, note=note, cancel=cancel)
+
+
+async def request(engine: Engine, run_id: str, row: Fields) -> Mapping[str, Any]:
+    """Who asked for a run to be cancelled, why, and when."""
+    record, told = await record_at(engine, run_id, row.cancel)
+    return {"reason": None, "by": None, **(told or {}), "at": moment(record.at_us)}
 
 
 async def result(engine: Engine, run_id: str) -> Any:
@@ -107,15 +114,16 @@ async def runs(
         due,
     )
     page = await engine.store.rows(query, cursor, limit)
-    return PageOf([run_head(row.run_id, row.fold, row.holder) for row in page.rows], page.next)
+    # A run whose rollback was cut off is nobody's to carry on: the rollback has to come to its end first.
+    found = [row for row in page.rows if not (due and row.fold.undoing)]
+    return PageOf([run_head(row.run_id, row.fold, row.holder) for row in found], page.next)
 
 
 def _check_list(order: Any, newest_first: Any, cursor: Any) -> None:
     if order not in ("created", "changed"):
         raise BadInput(f"order= is {shown(order)}; give 'created' or 'changed'.")
     check_direction(newest_first)
-    if cursor is not None and not isinstance(cursor, str):
-        raise BadInput(f"cursor= is {shown(cursor)}; pass the .next of the page before.")
+    check_cursor(cursor)
 
 
 def _wanted(status: Any) -> tuple[str, ...]:
@@ -142,10 +150,22 @@ def _start(text: Any) -> str:
     return text
 
 
+def check_cursor(cursor: Any) -> None:
+    """Refuse what is no text; whether it is a cursor, only its store can tell."""
+    if cursor is not None and not isinstance(cursor, str):
+        raise BadInput(f"cursor= is {shown(cursor)}; pass the .next of the page before.")
+
+
 def check_direction(newest_first: Any) -> None:
     """Refuse what is neither direction."""
-    if not isinstance(newest_first, bool):
-        raise BadInput(f"newest_first= is {shown(newest_first)}; give True or False.")
+    check_truth(newest_first=newest_first)
+
+
+def check_truth(**given: Any) -> None:
+    """Refuse what is neither True nor False."""
+    for what, value in given.items():
+        if not isinstance(value, bool):
+            raise BadInput(f"{what}= is {shown(value)}; give True or False.")
 
 
 def check_page(limit: Any) -> None:
@@ -192,7 +212,7 @@ def run_head(run_id: str, row: Fold, holder: Holder | None) -> RunHead:
         saved=moment(row.saved_us) if row.saved_us else None,
         until=moment(row.due_us) if row.due_us is not None else None,
         gates=tuple(wait.name for wait in row.waits if wait.kind == "gate"),
-        cancelling=bool(row.cancel),
+        cancelling=bool(row.cancel) and row.status != "cancelled",
         line=row.line,
         epoch=row.epoch,
         incarnation=row.incarnation,

@@ -12,7 +12,7 @@ from keepstep.engine.context import Engine
 from keepstep.engine.decisions import decide
 from keepstep.engine.moments import moment
 from keepstep.engine.shape import Shape
-from keepstep.errors import BadInput, KeepstepError, NoSuchRun, RunHeld, WrongWorkflow, shown
+from keepstep.errors import BadInput, KeepstepError, NoSuchRun, RollbackUnderWay, RunHeld, WrongWorkflow, shown
 from keepstep.log.fold import Fold
 from keepstep.log.grow import Draft
 from keepstep.log.records import Opened, Released
@@ -103,6 +103,8 @@ class _Unclaimed:
             return self._create(view)
         if self._workflow is not None and self._workflow != view.row.workflow:
             raise WrongWorkflow(view.run_id, view.row.workflow, self._workflow)
+        if view.row.undoing:
+            raise RollbackUnderWay(view.run_id)
         before = _free(view, view.row)
         if (view.row.incarnation, view.row.saved) != self._at:
             raise _MovedOnError(view.run_id)

@@ -4,6 +4,7 @@ An append is decided on the row *as it will be* once everything before it is wri
 in one step that never waits. What has gathered while a commit was under way goes into the next one as a single append.
 If the log turns out to end elsewhere (somebody answered, tagged, cancelled), the writer reads the row, and what is
 pending is decided again, in order. If the claim is another's by then, everything pending fails, and whatever comes.
+If somebody has asked for the run to be cancelled, nothing new is written: only outcomes, and the end.
 
     append ──► pending ──entry()──► flight ──deliver()──► done
                   ▲                    │
@@ -15,18 +16,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from keepstep.engine import rows
 from keepstep.engine.context import Engine, Promise
-from keepstep.errors import ClaimLost, KeepstepError, RunGone, StoreFailed
+from keepstep.errors import Cancelled, ClaimLost, KeepstepError, RunGone, StoreFailed
 from keepstep.log.chain import Stored
 from keepstep.log.fold import Fields, Fold, Folding, thaw
 from keepstep.log.grow import Draft, grow
 from keepstep.log.ledger import LedgerEntry
 from keepstep.log.lifecycle import ENDED
 from keepstep.log.records import Record, Released, decode_head
-from keepstep.store.base import Append, Busy, Committed, Conflict, Gone, Outcome, Refused
+from keepstep.store.base import Append, Busy, Committed, Conflict, Gone, Outcome, Refused, View
 
 QUIET = frozenset(("saved", "noted", "began", "returned", "raised", "doubted", "undo_began", "undone", "undo_failed"))
 """Kinds after which every column that lists are searched by is as before."""
+
+FINAL = frozenset((
+    "returned", "raised", "doubted", "settled", "witnessed", "undone", "undo_failed",
+    "released", "cancelled", "failed", "finished",
+))  # fmt: skip
+"""Kinds that are written although the run is to be cancelled: how something ended."""
 
 Decide = Callable[[Folding], Sequence[Draft]]
 
@@ -51,7 +59,9 @@ class Pending:
 class Writer:
     """Writes for the holder of a run."""
 
-    def __init__(self, engine: Engine, run_id: str, row: Folding) -> None:
+    def __init__(
+        self, engine: Engine, run_id: str, row: Folding, stop: Callable[[Cancelled], None] = lambda cancelled: None
+    ) -> None:
         self.run_id = run_id
         self.row = row
         """The row as it will be once everything pending is written."""
@@ -66,7 +76,14 @@ class Writer:
         self._pending: list[Pending] = []
         self._flight: list[Pending] = []
         self._queued = False
-        self._stale = False
+        self.stale = False
+        """The log goes on where this does not know it: it is read before anything is written."""
+        self.cancelled: Cancelled | None = None
+        """Somebody has asked for the run to be cancelled."""
+        self._stop = stop
+        """Told of that, once."""
+        self.moved: Callable[[], None] | None = None
+        """Called, in the heartbeat's thread, when it saw that somebody else has written."""
         self._doubt: BaseException | None = None
         """Why nobody knows whether the flight was written."""
         self._lost: KeepstepError | None = None
@@ -83,7 +100,7 @@ class Writer:
         with self._mutex:
             if self._lost is not None:
                 raise self._lost
-            if not self._stale:
+            if not self.stale:
                 self._prepare(pending)
                 if not pending.records:
                     pending.promise.set(None)
@@ -106,15 +123,26 @@ class Writer:
     def beat(self, seq: int | None, epoch: int) -> None:
         """A heartbeat saw the run: at this seq under this epoch, or (None) no longer as ours."""
         with self._mutex:
-            if seq is None or epoch != self.epoch or (seq > self._end[0] and not self._queued):
-                self._stale = self._stale or not self._queued
+            moved = not self._queued and (seq is None or epoch != self.epoch or seq > self._end[0])
+            self.stale = self.stale or moved
+        if moved and self.moved is not None:
+            self.moved()
+
+    async def catch_up(self) -> bool:
+        """Read the row, if nothing is pending that will; whether a request to cancel the run was found by that."""
+        view, request = await self._read()
+        with self._mutex:
+            is_newer = view.row is None or view.row.seq >= self._end[0]
+            if self._queued or not self.stale or self._lost is not None or not is_newer:
+                return False
+            return self._take_in(view, request)
 
     # --- what the commit queue asks ------------------------------------------------------------------------------
 
     def entry(self) -> Append | None:
         """Everything pending, as one append; None when the log must be read first."""
         with self._mutex:
-            if self._stale or not self._pending:
+            if self.stale or not self._pending:
                 return None
             flight, self._pending = self._pending, []
             self._flight = flight
@@ -145,16 +173,11 @@ class Writer:
 
     async def recover(self) -> bool:
         """Read where the log ends, and decide again what is pending."""
-        view = await self._engine.store.view(self.run_id)
+        view, request = await self._read()
         written = await self._written_batches()
         with self._mutex:
             self._sort_out(written)
-            if view.row is None or view.row.incarnation != self.incarnation:
-                self._lose(RunGone(self.run_id))
-            elif (view.row.epoch, view.row.status) != (self.epoch, "running"):
-                self._lose(ClaimLost(self.run_id, _why(view.row)))
-            else:
-                self._decide_again(view.row)
+            self._take_in(view, request)
             self._queued = bool(self._pending)
             return self._queued
 
@@ -178,6 +201,8 @@ class Writer:
         backup = self.row.copy()
         try:
             drafts = pending.decide(self.row)
+            if self.cancelled is not None and not (drafts and all(one.record.kind in FINAL for one in drafts)):
+                raise self.cancelled
             grown = grow(
                 self.row,
                 self.run_id,
@@ -210,7 +235,7 @@ class Writer:
         """What was in flight is pending again, until the log has been read."""
         self._pending = self._flight + self._pending
         self._flight = []
-        self._stale = True
+        self.stale = True
         if not isinstance(outcome, Conflict | Busy | Refused):
             self._doubt = outcome
 
@@ -224,6 +249,20 @@ class Writer:
         if doubt is not None and not known and not isinstance(doubt, InterruptedError):
             self._fail_all(doubt)
 
+    def _take_in(self, view: View, request: Cancelled | None) -> bool:
+        """The log ends here; whether it asks for the run to be cancelled, and that was not known."""
+        if view.row is None or view.row.incarnation != self.incarnation:
+            self._lose(RunGone(self.run_id))
+        elif (view.row.epoch, view.row.status) != (self.epoch, "running"):
+            self._lose(ClaimLost(self.run_id, _why(view.row)))
+        else:
+            if request is not None and self.cancelled is None:
+                self.cancelled = request
+                self._stop(request)
+            self._decide_again(view.row)
+            return request is not None and self.cancelled is request
+        return False
+
     def _decide_again(self, row: Fold) -> None:
         for one in reversed(self._pending):
             if one.rewind is not None and one.records:
@@ -231,12 +270,12 @@ class Writer:
         self.row = thaw(row)
         self._known_row = row
         self._end = (row.seq, row.digest)
-        self._stale = False
+        self.stale = False
         pending, self._pending = self._pending, []
         for one in pending:
             try:
                 self._prepare(one)
-            except Exception as error:  # noqa: BLE001 - it is told to the one who waits
+            except (Exception, Cancelled) as error:  # noqa: BLE001 - it is told to the one who waits
                 one.promise.fail(error)
                 continue
             if one.records:
@@ -249,7 +288,7 @@ class Writer:
         self._fail_all(error)
 
     def _fail_all(self, error: BaseException) -> None:
-        self._stale = True
+        self.stale = True
         failed = self._flight + self._pending
         for one in reversed(failed):
             if one.rewind is not None and one.records:
@@ -257,6 +296,14 @@ class Writer:
             one.promise.fail(error)
         self._flight, self._pending = [], []
         self.row = thaw(self._known_row)
+
+    async def _read(self) -> tuple[View, Cancelled | None]:
+        """The row as it is, and what it asks for, if that is new."""
+        view = await self._engine.store.view(self.run_id)
+        if view.row is None or not view.row.cancel or self.cancelled is not None:
+            return view, None
+        told = await rows.request(self._engine, self.run_id, view.row)
+        return view, Cancelled(self.run_id, told["reason"], told["by"])
 
     async def _written_batches(self) -> frozenset[bytes]:
         tail = await self._engine.store.records(self.run_id, after=self._end[0], bodies=False)

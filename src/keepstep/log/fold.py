@@ -17,8 +17,10 @@ from keepstep.log.records import (
     AnyRecord,
     Asked,
     Began,
+    Cancelled,
     CancelRequested,
     Claimed,
+    Inherited,
     Noted,
     Opened,
     Record,
@@ -93,7 +95,7 @@ class Fields(msgspec.Struct, array_like=True, kw_only=True):
     ended: int = 0
     """Seq of the record that ended the run, while it is ended."""
     cancel: int = 0
-    """Seq of an open request to cancel."""
+    """Seq of the request to cancel that is open, or that ended the run."""
     waits: list[Wait] = []
     woken: bool = False
     """Something it waited for has come since the claim."""
@@ -202,6 +204,7 @@ def _rolled_back(row: Folding, record: RolledBack) -> None:
     row.saved, row.depth, row.jumps = record.to, record.depth, list(record.jumps)
     row.line = row.lines = record.line
     row.undoing = 0
+    row.waits = []
 
 
 def _ended(row: Folding, record: Record) -> None:
@@ -211,8 +214,15 @@ def _ended(row: Folding, record: Record) -> None:
     row.cancel = 0
 
 
+def _cancelled(row: Folding, record: Cancelled) -> None:
+    request = row.cancel or record.seq
+    _ended(row, record)
+    row.cancel = request
+
+
 def _reopened(row: Folding, record: Record) -> None:
     row.ended = 0
+    row.cancel = 0
     row.deaths = 0
 
 
@@ -243,12 +253,17 @@ def _released(row: Folding, record: Released) -> bool:
 
 
 def _began(row: Folding, record: Began) -> None:
+    _closed(row, record)
     if record.once:
         row.open_effects = {**row.open_effects, record.key: record.seq}
 
 
 def _closed(row: Folding, record: Any) -> None:
-    row.open_effects = {key: seq for key, seq in row.open_effects.items() if key != record.key}
+    """What began again, or has ended, is neither open nor in doubt any more."""
+    if record.key in row.open_effects:
+        row.open_effects = {key: seq for key, seq in row.open_effects.items() if key != record.key}
+    if record.key in row.doubts:
+        row.doubts = {key: seq for key, seq in row.doubts.items() if key != record.key}
 
 
 def _doubted(row: Folding, record: Any) -> None:
@@ -258,8 +273,12 @@ def _doubted(row: Folding, record: Any) -> None:
 
 def _settled(row: Folding, record: Any) -> bool:
     _closed(row, record)
-    row.doubts = {key: seq for key, seq in row.doubts.items() if key != record.key}
     return not row.doubts
+
+
+def _inherited(row: Folding, record: Inherited) -> None:
+    if record.outcome != "returned":
+        row.doubts = {**row.doubts, record.key: record.seq}
 
 
 def _asked(row: Folding, record: Asked) -> None:
@@ -305,7 +324,7 @@ _TAKE: dict[str, Callable[[Folding, Any], bool | None]] = {
     "saved": _saved,
     "finished": _ended,
     "failed": _ended,
-    "cancelled": _ended,
+    "cancelled": _cancelled,
     "cancel_requested": _cancel_requested,
     "reopened": _reopened,
     "rolled_back": _rolled_back,
@@ -318,6 +337,8 @@ _TAKE: dict[str, Callable[[Folding, Any], bool | None]] = {
     "raised": _closed,
     "doubted": _doubted,
     "settled": _settled,
+    "undone": _closed,
+    "inherited": _inherited,
     "asked": _asked,
     "answered": _answered,
     "expired": _answered,

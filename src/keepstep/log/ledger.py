@@ -6,9 +6,10 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from keepstep.log.chain import DIGEST_BYTES
-from keepstep.log.records import Answered, Asked, Began, Expired, Inherited, Record, Saved, Slept, Took
+from keepstep.log.records import Answered, Asked, Began, Expired, Inherited, Record, Saved, Sent, Slept, Took
 
-_OUTCOMES = frozenset(("returned", "raised", "doubted", "settled", "witnessed", "undo_began", "undone", "undo_failed"))
+_OUTCOMES = frozenset(("returned", "raised", "doubted", "settled", "undo_began", "undone", "undo_failed"))
+"""Not `witnessed`: what a worker that has lost its claim tells is evidence, and settles nothing by itself."""
 
 
 class LedgerEntry(NamedTuple):
@@ -34,6 +35,10 @@ def ledger_change(record: Record) -> LedgerEntry | None:
         return LedgerEntry(key_of_label(record.label), record.seq, record.seq, record.kind)
     if isinstance(record, Began | Asked | Slept):
         return LedgerEntry(record.key, record.seq, 0, record.kind)
+    if isinstance(record, Sent):
+        return (
+            None if record.message_id is None else LedgerEntry(record.message_id, record.seq, record.seq, record.kind)
+        )
     if isinstance(record, Inherited | Took):
         return LedgerEntry(record.key, record.seq, record.seq, record.kind)
     if isinstance(record, Answered | Expired):

@@ -103,7 +103,7 @@ class CancelRequested(Record, tag="cancel_requested", frozen=True, array_like=Tr
 
 
 class Cancelled(Record, tag="cancelled", frozen=True, array_like=True, kw_only=True):
-    """The run was stopped for good. Body: why."""
+    """The run was stopped for good. Body: who and why, when no request stands before it."""
 
 
 class Reopened(Record, tag="reopened", frozen=True, array_like=True, kw_only=True):
@@ -156,7 +156,7 @@ class Claimed(Record, tag="claimed", frozen=True, array_like=True, kw_only=True)
 
     owner: str
     reason: str = "entered"
-    """`entered`, `worker`, or `took_over` when the last owner was dead or its lease had passed."""
+    """`entered`, `worker`, `rollback`, or `took_over` when the last owner was dead or its lease had passed."""
     before: str | None = None
     """The owner that a takeover took it from."""
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from contextvars import Context
 from typing import Any, TypeVar, cast
 
+from keepstep.errors import Cancelled, KeepstepError
 from keepstep.runtime.clock import Clock
 from keepstep.store.commit_queue import CommitQueue
 
@@ -93,6 +95,26 @@ class LoopRuntime:
         result = await asyncio.to_thread(function)
         return cast(T, await result) if inspect.isawaitable(result) else result
 
+    async def together(self, calls: Sequence[tuple[Any, Context]]) -> list[tuple[Any, BaseException | None]]:
+        """Await coroutines at once, each as a task of its own; whatever comes, all of them end first.
+
+        Once one of them finds that the run is cancelled, the others are interrupted.
+        """
+        tasks = [asyncio.create_task(_awaited(call), context=context) for call, context in calls]
+        cancelled: asyncio.CancelledError | None = None
+        left = set(tasks)
+        while left:
+            try:
+                ended, left = await asyncio.wait(left, return_when=asyncio.FIRST_EXCEPTION)
+                interrupts = any(isinstance(_outcome(task)[1], Cancelled) for task in ended)
+            except asyncio.CancelledError as error:
+                cancelled, interrupts = error, True
+            for task in left if interrupts else ():
+                task.cancel()
+        if cancelled is not None:
+            raise cancelled
+        return [_outcome(task) for task in tasks]
+
     def _led(self, queue: CommitQueue, pump: asyncio.Task[None]) -> None:
         """Start another pump after one that was cancelled before its first step: it has led nobody."""
         if pump.cancelled():
@@ -111,3 +133,54 @@ class LoopRuntime:
                 raise
         finally:
             queue.follow()
+
+
+class Reach:
+    """Reaches the task that is inside a block from another thread, and interrupts what it awaits.
+
+    `ask` says whether that is to be done. The interruption is the task's business until it leaves the block.
+    """
+
+    def __init__(self, ask: Callable[[], Coroutine[Any, Any, bool]]) -> None:
+        task = asyncio.current_task()
+        assert task is not None, "a block is entered by a task"
+        self._task = task
+        self._before = task.cancelling()
+        self._loop = asyncio.get_running_loop()
+        self._ask = ask
+        self._asking: asyncio.Task[None] | None = None
+        self._inside = True
+        self._reached = False
+
+    def __call__(self) -> None:
+        """Ask, and interrupt if that is the answer; from any thread."""
+        with suppress(RuntimeError):  # the loop was closed
+            self._loop.call_soon_threadsafe(self._begin)
+
+    def leave(self, error: BaseException | None) -> bool:
+        """The task leaves the block; whether what it leaves with is our interruption, and nobody else's."""
+        self._inside = False
+        if not self._reached:
+            return False
+        return self._task.uncancel() <= self._before and isinstance(error, asyncio.CancelledError)
+
+    def _begin(self) -> None:
+        if self._inside and (self._asking is None or self._asking.done()):
+            self._asking = self._loop.create_task(self._interrupt())
+
+    async def _interrupt(self) -> None:
+        with suppress(KeepstepError):  # whoever writes next is told that the store cannot be read
+            if await self._ask() and self._inside:
+                self._reached = self._task.cancel()
+
+
+async def _awaited(call: Any) -> Any:
+    found = call() if callable(call) else call
+    return await found if inspect.isawaitable(found) else found
+
+
+def _outcome(task: asyncio.Task[Any]) -> tuple[Any, BaseException | None]:
+    if task.cancelled():
+        return None, asyncio.CancelledError()
+    error = task.exception()
+    return (None, error) if error is not None else (task.result(), None)

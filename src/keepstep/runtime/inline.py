@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from contextvars import Context
 from typing import Any, TypeVar
 
 from keepstep.errors import WrongUse
@@ -41,6 +42,20 @@ def _await_siblings(queue: CommitQueue) -> None:
     while seen < queue.waiting < queue.told:
         seen = queue.waiting
         time.sleep(SIBLINGS_SECONDS)
+
+
+def _join(threads: Sequence[threading.Thread]) -> BaseException | None:
+    """Wait until all have ended, also when Ctrl-C comes, which is returned. A second one is raised at once."""
+    interrupted: BaseException | None = None
+    for thread in threads:
+        while thread.is_alive():
+            try:
+                thread.join()
+            except BaseException as error:
+                if interrupted is not None:
+                    raise
+                interrupted = error
+    return interrupted
 
 
 class InlinePromise:
@@ -174,6 +189,27 @@ class InlineRuntime:
     async def call(self, function: Callable[[], T]) -> T:
         """Run the user's function, here."""
         return function()
+
+    async def together(self, calls: Sequence[tuple[Any, Context]]) -> list[tuple[Any, BaseException | None]]:
+        """Carry out functions at once, each in a thread of its own; whatever comes, all of them end first."""
+        outcomes: list[tuple[Any, BaseException | None]] = [(None, None)] * len(calls)
+
+        def carry_out(index: int, function: Callable[[], Any], context: Context) -> None:
+            try:
+                outcomes[index] = context.run(function), None
+            except BaseException as error:  # noqa: BLE001 - it is raised where the calls were made
+                outcomes[index] = None, error
+
+        threads = [
+            threading.Thread(target=carry_out, args=(index, *call), name=f"keepstep gather {index}", daemon=True)
+            for index, call in enumerate(calls)
+        ]
+        for thread in threads:
+            thread.start()
+        interrupted = _join(threads)
+        if interrupted is not None:
+            raise interrupted
+        return outcomes
 
     def _hand_over(self, queue: CommitQueue) -> None:
         for item in queue.follow():

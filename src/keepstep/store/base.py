@@ -95,7 +95,7 @@ class Busy(NamedTuple):
 Outcome = Committed | Conflict | Gone | Refused | Busy
 Entry = Append | Decision
 
-Order = Literal["created", "changed"]
+Order = Literal["created", "changed", "asking"]
 
 
 class Query(NamedTuple):
@@ -111,6 +111,8 @@ class Query(NamedTuple):
     starts_with: str = ""
     """Only ids that begin so."""
     order: Order = "created"
+    """By when it was created, or when its status last changed. By `asking`, only runs with an open gate are listed,
+    whatever their status, by when the oldest of their open gates was asked. Runs of the same moment: by id."""
     newest_first: bool = True
     due: bool = False
     """Only runs that a worker may claim now: ready; sleeping or paused and due; running under an owner that is gone."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from keepstep.errors import BadInput, shown
+from keepstep.log.fold import Fold
 from keepstep.log.records import TagValue
 from keepstep.store.base import Order, Page, Query, Row
 
@@ -38,7 +39,8 @@ def page(rows: Iterable[Row], query: Query, cursor: str | None, limit: int, now_
 
 def place(row: Row, order: Order) -> tuple[int, str]:
     """Where a row stands in a list; no two stand at one place."""
-    us = row.fold.created_us if order == "created" else row.fold.changed_us
+    us = _us(row.fold, order)
+    assert us is not None, "it was asked whether the list wants this run"
     return us, row.run_id
 
 
@@ -46,7 +48,8 @@ def wants(query: Query, row: Row, now_us: int) -> bool:
     """Whether a query asks for this run."""
     fold = row.fold
     return (
-        query.workflow in (None, fold.workflow)
+        _us(fold, query.order) is not None
+        and query.workflow in (None, fold.workflow)
         and (not query.status or fold.status in query.status)
         and query.parent in (None, fold.parent_run)
         and row.run_id.startswith(query.starts_with)
@@ -61,6 +64,17 @@ def is_due(row: Row, now_us: int) -> bool:
         return row.holder is None or not row.holder.stands
     due_us = row.fold.due_us
     return row.fold.status == "ready" or (due_us is not None and due_us <= now_us)
+
+
+def _us(fold: Fold, order: Order) -> int | None:
+    """What a list is ordered by; None for a run that has no place in it."""
+    match order:
+        case "created":
+            return fold.created_us
+        case "changed":
+            return fold.changed_us
+        case "asking":
+            return fold.asking_us
 
 
 def _same(has: object, asked: TagValue) -> bool:

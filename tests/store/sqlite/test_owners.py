@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -252,7 +253,8 @@ def test_who_leaves_in_good_order_while_a_list_is_read_has_left_nothing_behind(t
             holder.close()
         return False
 
-    monkeypatch.setattr(reader._session.store._locks, "held", held)
+    base: Any = reader._session.store
+    monkeypatch.setattr(base._locks, "held", held)
 
     found = {
         "due": lambda: [one.status for one in reader.due().items],

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+from itertools import count
+from typing import Any
 
+import apsw
 import pytest
 
 from keepstep.errors import BadInput
@@ -28,7 +31,7 @@ def some_run(dice, clock, n):
     if dice.random() < 0.6:
         names = dice.sample(["x", "y", "z"], dice.randint(1, 3))
         drafts.append(Draft(Tagged(tags={name: dice.choice(TAGS) for name in names})))
-    fate = dice.randrange(6)
+    fate = dice.randrange(8)
     if fate:
         drafts.append(Draft(Claimed(owner=f"o{dice.randrange(4)}", epoch=1)))
     until_us = dice.choice([None, 0, clock.us + 10**9])
@@ -38,6 +41,8 @@ def some_run(dice, clock, n):
         drafts += [Draft(Asked(gate="g", key=KEY, until_us=until_us)), Draft(Released(reason="waits"))]
     elif fate == 3:
         drafts.append(Draft(Finished()))
+    elif fate in (4, 5):  # it asks while it runs, or was left
+        drafts += [Draft(Asked(gate="g", key=KEY, until_us=until_us)), Draft(Released())][: fate - 3]
     clock.us += dice.choice([0, 0, 1, 1000])
     first = log.opened(dice.choice(["", "w", "v"]), parent_run=parent)
     clock.us += dice.choice([0, 1])
@@ -53,7 +58,7 @@ def some_query(dice):
         tags=tags,
         parent=dice.choice([None, None, None, "a1", "a2"]),
         starts_with=dice.choice(["", "", "a", "ab", "é", "z/", "q"]),
-        order=dice.choice(["created", "changed"]),
+        order=dice.choice(["created", "changed", "asking"]),
         newest_first=dice.random() < 0.5,
         due=dice.random() < 0.3,
     )
@@ -133,6 +138,43 @@ def test_a_claim_passes_over_what_is_refused_and_takes_no_run_twice(store, monke
 
     claimed = [one.append.run_id for one in done(store.claim(None, 9, decide))]
     assert claimed == ["r2", "r3", "r4", "r5", "r6"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"workflow": "w"},
+        {"status": ("paused",)},
+        {"tags": {"x": 1}},
+        {"tags": {"x": 1, "y": 1}},
+        {"starts_with": "asks"},
+        {"parent": "a"},
+    ],
+)
+def test_finding_the_runs_that_ask_takes_as_many_steps_however_many_others_there_are(store, path, more):
+    def add(name, n, *drafts):
+        log = Log(f"{name} {n}")
+        tagged = Draft(Tagged(tags={"x": 1, "y": 1}))
+        done(store.commit([log.opened(parent_run="a"), log.append(tagged, *drafts)]))
+
+    def steps(newest_first):
+        connection: Any = apsw.Connection(str(path))
+        taken = count()
+        connection.set_progress_handler(lambda: next(taken) < 0, 1)
+        asked = search.wanted(Query(order="asking", newest_first=newest_first, **more), None, 0, lambda *_: True)
+        assert len(search.find(connection.cursor(), asked, 50)) == 5
+        connection.set_progress_handler(None)
+        connection.close()
+        return next(taken)
+
+    for n in range(5):
+        add("asks", n, Draft(Asked(gate="g", key=KEY)))
+    few = [steps(True), steps(False)]
+    for n in range(300):
+        add("quiet", n)
+
+    assert [steps(True), steps(False)] == few
 
 
 def test_a_tag_that_changes_is_found_by_its_new_value_only(store):

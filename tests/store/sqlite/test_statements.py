@@ -42,11 +42,19 @@ def test_the_variants_are_all_of_the_listing_statements():
     assert names.count("read_heads") == 2
 
 
+def test_runs_that_ask_are_walked_along_the_index_that_has_no_others(connection):
+    for name, statement in statements.every():
+        if name == "list_asking":
+            step, *_ = plan(connection, statement)
+            assert step.startswith("SEARCH runs USING INDEX runs_by_asking ")
+
+
 def test_nothing_that_every_save_changes_is_indexed(connection):
     indexed = set()
     for (index,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'runs'"):
         indexed |= {row[2] for row in connection.execute(f"PRAGMA index_info({index})")}
     assert not indexed & {"seq", "digest", "row"}
+    assert set(re.findall(r"(\w+) = \?", statements.sql("append").partition("WHERE")[0])) == {"seq", "digest", "row"}
 
 
 def test_every_table_is_strict(connection):

@@ -3,9 +3,25 @@
 from __future__ import annotations
 
 from keepstep.errors import BadInput
-from keepstep.log.records import Finished, Released, Tagged, TagValue
+from keepstep.log.grow import Draft
+from keepstep.log.records import (
+    Answered,
+    Asked,
+    Expired,
+    Finished,
+    Noted,
+    Opened,
+    Released,
+    Slept,
+    Tagged,
+    TagValue,
+)  # fmt: skip
 from keepstep.store.base import Holder, Order, Query, Store
 from keepstep.store.conformance.bench import Bench
+from keepstep.store.conformance.pen import Pen
+
+ASKING = Query(order="asking", newest_first=False)
+KEY = bytes(16)
 
 
 class Lists(Bench):
@@ -162,6 +178,151 @@ class Lists(Bench):
         self.write(store, pen.append(Released()))
         assert self.ids(store, Query(status=("ready",))) == ["r"]
 
+    # --- runs that ask -------------------------------------------------------------------------------------------
+
+    def _asking(self, store: Store, run_id: str, *, until_us: int | None = None, workflow: str = "w") -> Pen:
+        """A run that asks while it is free."""
+        pen = self.run(store, run_id, workflow=workflow)
+        self.write(store, pen.append(_question(run_id, until_us)))
+        return pen
+
+    def test_only_runs_that_ask_are_listed_by_since_when(self) -> None:
+        store = self.fresh()
+        pens = {one: self.run(store, one) for one in ("never", "late", "early", "middle")}
+        for one in ("early", "middle", "late"):
+            self.clock.turn(1)
+            self.write(store, pens[one].append(_question(one)))
+        self.clock.turn(1)
+        self.write(store, pens["early"].claim("ann"))  # which changes it, and not since when it asks
+        for one in self.stores(store):
+            assert self.ids(one, ASKING) == ["early", "middle", "late"]
+            assert self.ids(one, Query(order="asking")) == ["late", "middle", "early"]
+
+    def test_runs_ask_whatever_their_status(self) -> None:
+        store = self.fresh()
+        self.write(store, self.pen("created asking").append(Draft(Opened(workflow="w")), Draft(_question("q"))))
+        self._asking(store, "paused")
+        running = self.held_run(store, "ann", "running")
+        self.write(store, running.append(_question("q")))
+        ready = self._asking(store, "ready")
+        self.write(store, ready.claim("ann"), ready.append(Released()))
+        waiting = self.held_run(store, "ann", "waiting for a time too")
+        self.write(store, waiting.append(_question("q"), Slept(key=KEY, until_us=5), Released(reason="waits")))
+        self.held_run(store, "ann", "busy")
+        sleeping = self.held_run(store, "ann", "sleeping")
+        self.write(store, sleeping.append(Slept(key=KEY, until_us=5), Released(reason="waits")))
+        for one in self.stores(store):
+            statuses = {row.run_id: row.fold.status for row in self.do(one.rows(ASKING, None, 10)).rows}
+            assert statuses == {
+                "created asking": "paused",
+                "paused": "paused",
+                "running": "running",
+                "ready": "ready",
+                "waiting for a time too": "paused",
+            }
+
+    def test_a_run_asks_until_its_last_gate_is_closed(self) -> None:
+        store = self.fresh()
+        two = self.held_run(store, "ann", "two")
+        self.write(store, two.append(_question("first")))
+        self.clock.turn(1)
+        one = self._asking(store, "one")
+        self.clock.turn(1)
+        self.write(store, two.append(_question("second")))
+        assert self.ids(store, ASKING) == ["two", "one"]
+        self.write(store, two.append(Answered(gate="first", key=KEY)))
+        assert self.ids(store, ASKING) == ["one", "two"]
+        self.write(store, two.append(Answered(gate="second", key=KEY)))
+        assert self.ids(store, ASKING) == ["one"]
+        self.write(store, one.append(Expired(gate="one", key=KEY)))
+        assert self.ids(store, ASKING) == []
+        self.write(store, one.append(_question("again")))
+        assert self.ids(store, ASKING) == ["one"]
+
+    def test_a_run_that_ended_or_is_deleted_asks_nothing(self) -> None:
+        store = self.fresh()
+        ended = self.held_run(store, "ann", "ended")
+        self.write(store, ended.append(_question("q")))
+        self._asking(store, "deleted")
+        self.write(store, ended.append(Finished()))
+        self.do(store.delete("deleted", lambda view: None))
+        assert self.ids(store, ASKING) == []
+        self.run(store, "deleted again")
+        assert self.ids(store, ASKING) == []
+
+    def test_a_run_goes_on_asking_while_its_holder_saves(self) -> None:
+        store = self.fresh()
+        pen = self.held_run(store, "ann")
+        self.write(store, pen.append(_question("q")))
+        self.clock.turn(1)
+        self._asking(store, "later")
+        self.write(store, pen.save()._replace(moved=False), pen.append(Noted(namespace="progress"), moved=False))
+        for one in self.stores(store):
+            assert self.ids(one, ASKING) == ["r", "later"]
+
+    def test_runs_that_ask_may_be_filtered(self) -> None:
+        store = self.fresh()
+        self.do(store.enlist("ann", 30))
+        past_us, later_us = self.clock.now_us() - 1, self.clock.now_us() + 10**9
+        self._asking(store, "job 1", until_us=past_us, workflow="x")
+        self.write(store, self._asking(store, "job 2").append(Tagged(tags={"team": "a", "size": 1})))
+        held = self.held_run(store, "ann", "held", workflow="x")
+        self.write(store, held.append(_question("q", past_us), Tagged(tags={"team": "a"})))
+        left = self.held_run(store, "gone", "left")
+        self.write(store, left.append(_question("q", later_us)))
+        self.write(store, self.pen("fork").open(parent="job 1"))
+        fork = self.run(store, "fork that asks", parent="job 1")
+        self.write(store, fork.append(_question("q", later_us)))
+        free = self._asking(store, "free")
+        self.write(store, free.claim("ann"), free.append(Released()))
+        self.run(store, "asks nothing", workflow="x", tags={"team": "a", "size": 1})
+
+        everything = ["fork that asks", "free", "held", "job 1", "job 2", "left"]
+        cases: list[tuple[Query, list[str]]] = [
+            (ASKING, everything),
+            (ASKING._replace(workflow="x"), ["held", "job 1"]),
+            (ASKING._replace(workflow="none"), []),
+            (ASKING._replace(status=("paused",)), ["fork that asks", "job 1", "job 2"]),
+            (ASKING._replace(status=("ready", "running")), ["free", "held", "left"]),
+            (ASKING._replace(status=("failed",)), []),
+            (ASKING._replace(tags={"team": "a"}), ["held", "job 2"]),
+            (ASKING._replace(tags={"team": "a", "size": 1}), ["job 2"]),
+            (ASKING._replace(tags={"team": "b"}), []),
+            (ASKING._replace(starts_with="job"), ["job 1", "job 2"]),
+            (ASKING._replace(starts_with="f"), ["fork that asks", "free"]),
+            (ASKING._replace(parent="job 1"), ["fork that asks"]),
+            (ASKING._replace(due=True), ["free", "job 1", "left"]),
+            (ASKING._replace(due=True, status=("paused",)), ["job 1"]),
+            (ASKING._replace(due=True, status=("running", "ready")), ["free", "left"]),
+            (ASKING._replace(due=True, workflow="x"), ["job 1"]),
+            (ASKING._replace(workflow="x", status=("running",), tags={"team": "a"}, starts_with="h"), ["held"]),
+        ]
+        for query, ids in cases:
+            assert sorted(self.ids(store, query)) == ids, query
+            assert sorted(self._pages(store, query, 1)) == ids, query
+
+    def test_pages_of_runs_that_ask_have_each_once(self) -> None:
+        store = self.fresh()
+        self._runs(store, *(f"quiet {number}" for number in range(5)), apart=0)
+        ids = [f"r{number:02}" for number in range(11)]
+        for number, one in enumerate(ids):
+            self._asking(store, one)
+            self.clock.turn(number % 3)  # some at the same moment
+        for limit in (1, 2, 3, 10, 11, 12):
+            assert self._pages(store, ASKING, limit) == ids
+            assert self._pages(store, Query(order="asking"), limit) == ids[::-1]
+
+    def test_a_page_of_runs_that_ask_goes_on_behind_one_that_was_answered(self) -> None:
+        store = self.fresh()
+        pens: dict[str, Pen] = {}
+        for one in ("a", "b", "c", "d"):
+            pens[one] = self._asking(store, one)
+            self.clock.turn(1)
+        page = self.do(store.rows(ASKING, None, 2))
+        self.write(store, pens["b"].append(Answered(gate="b", key=KEY)))
+        for one in self.stores(store):
+            assert [row.run_id for row in self.do(one.rows(ASKING, page.next, 2)).rows] == ["c", "d"]
+
     # --- pages ---------------------------------------------------------------------------------------------------
 
     def test_pages_have_every_run_once(self) -> None:
@@ -236,8 +397,28 @@ class Lists(Bench):
         store = self.fresh()
         self._runs(store, "a")
         for cursor in ("nonsense", "a", "1", "%%%", "é", "[]", "bnVsbA==", "' OR 1=1 --", "\0"):
-            try:
-                self.do(store.rows(Query(), cursor, 5))
-            except BadInput:
-                continue
-            raise AssertionError(f"{cursor!r} was taken for a cursor")
+            self._assert_refused(store, Query(), cursor)
+
+    def test_a_cursor_of_another_list_is_refused(self) -> None:
+        store = self.fresh()
+        self._asking(store, "a")
+        self._asking(store, "b")
+        orders: list[Order] = ["created", "changed", "asking"]
+        queries = [Query(order=order, newest_first=first) for order in orders for first in (True, False)]
+        for query in queries:
+            cursor = self.do(store.rows(query, None, 1)).next
+            assert cursor is not None
+            for other in queries:
+                if other != query:
+                    self._assert_refused(store, other, cursor)
+
+    def _assert_refused(self, store: Store, query: Query, cursor: str) -> None:
+        try:
+            self.do(store.rows(query, cursor, 5))
+        except BadInput:
+            return
+        raise AssertionError(f"{cursor!r} was taken for a cursor of {query}")
+
+
+def _question(gate: str, until_us: int | None = None) -> Asked:
+    return Asked(gate=gate, key=KEY, until_us=until_us)

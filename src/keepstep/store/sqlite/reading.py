@@ -65,6 +65,11 @@ def read_effects(cursor: Cursor, run_id: str, keys: Sequence[bytes] | None) -> l
     return sorted((LedgerEntry(*one) for one in found), key=lambda one: one.began)
 
 
+def read_effect(cursor: Cursor, run_id: str, key: bytes) -> list[LedgerEntry]:
+    """What it has under one key, in one statement."""
+    return [LedgerEntry(*one) for one in cursor.execute(sql("find_effect"), (run_id, key))]
+
+
 def read_listed(cursor: Cursor, key: int, stands: Stands) -> Row:
     """A run in a list."""
     found = cursor.execute(sql("read_listed"), (key,)).fetchone()

@@ -85,7 +85,9 @@ class _Search:
     def sources(self) -> Iterator[Iterable[Hit]]:
         """What the list is merged from."""
         query = self._query
-        if query.due:
+        if query.order == "asking":
+            yield from self._asking()
+        elif query.due:
             yield from self._due()
         elif self._tags:
             yield from self._tagged()
@@ -109,6 +111,23 @@ class _Search:
         else:
             for workflow in self._asked.workflows:
                 yield self._walk("list_by_workflow", status, driver_workflow=workflow, **more)
+
+    def _asking(self) -> Iterator[Iterable[Hit]]:
+        """The runs that ask, along their own index: they are few, so whatever else is wanted is a look at each."""
+        parts: list[dict[str, Any]] = self._due_parts() if self._query.due else [{}]
+        for workflow in self._workflows_or_any():
+            for part in parts:
+                yield self._walk("list_asking", "", workflow, **part)
+
+    def _due_parts(self) -> list[dict[str, Any]]:
+        """What is due, as filters: each takes some of it, and all together take it once."""
+        living, _ = self._owners()
+        waiting = [status for status in ("paused", "sleeping") if status in self._statuses]
+        return [
+            {"statuses": _words({"ready"}.intersection(self._statuses))},
+            {"statuses": _words(waiting), "due_us": self._asked.now_us},
+            {"statuses": _words({"running"}.intersection(self._statuses)), "living": _hex_words(living)},
+        ]
 
     def _all_by_change(self) -> Iterator[Hit]:
         """Every run in the order of its last change: an index in that order would be one more page in every claim.
@@ -177,7 +196,7 @@ class _Search:
     # --- how it is asked -----------------------------------------------------------------------------------------
 
     def _walk(
-        self, name: str, driver: Column, workflow: str | None = None, but: str = "", **more: Any
+        self, name: str, driver: Column, workflow: str | None = None, but: str | None = None, **more: Any
     ) -> Iterator[Hit]:
         """Runs along an index, read one by one as far as they are needed."""
         also = {name: value for name, value in self._tags.items() if name != but}

@@ -27,7 +27,10 @@ def directed(name: str, *, newest_first: bool) -> str:
 
 @cache
 def listing(name: str, order: str, *, newest_first: bool, also_tagged: int = 0) -> str:
-    """A statement that lists runs, ordered by when they were `created` or `changed`, with so many tags to have."""
+    """A statement that lists runs, ordered by when they were `created` or `changed`, with so many tags to have.
+
+    Those that list by one column only name it themselves.
+    """
     tags = [_part("also_tagged").format(n=n) for n in range(also_tagged)]
     return sql(name).format(
         column=f"{order}_us",

@@ -36,7 +36,16 @@ from keepstep.store.sqlite.driver import Cursor
 from keepstep.store.sqlite.forking import watch_forks
 from keepstep.store.sqlite.line import Line
 from keepstep.store.sqlite.owners import clear_owners, erase_owner, put_owner, renew_owner
-from keepstep.store.sqlite.reading import Span, read_effects, read_listed, read_one, read_picked, read_records, weigh
+from keepstep.store.sqlite.reading import (
+    Span,
+    read_effect,
+    read_effects,
+    read_listed,
+    read_one,
+    read_picked,
+    read_records,
+    weigh,
+)
 from keepstep.store.sqlite.schema import is_store, prepare
 from keepstep.store.sqlite.search import Wanted, find, wanted
 from keepstep.store.sqlite.views import Standing, read_view
@@ -158,6 +167,8 @@ class SqliteStore:
         return self._read(lambda cursor: read_picked(cursor, run_id, seqs))
 
     async def effects(self, run_id: str, keys: Sequence[bytes] | None = None) -> list[LedgerEntry]:
+        if keys is not None and len(keys) == 1:
+            return self._read(lambda cursor: read_effect(cursor, run_id, keys[0]), is_one_statement=True)
         return self._read(lambda cursor: read_effects(cursor, run_id, keys))
 
     async def rows(self, query: Query, cursor: str | None, limit: int) -> Page:

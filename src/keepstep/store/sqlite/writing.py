@@ -125,7 +125,7 @@ class Writing:
 
 def _moving(row: Fold) -> tuple[Any, ...]:
     """The columns that lists are searched by and that change, in the order in which statements take them."""
-    return row.status, row.changed_us, row.due_us, row.owner
+    return row.status, row.changed_us, row.due_us, row.asking_us, row.owner
 
 
 def erase(cursor: Cursor, view: View) -> None:

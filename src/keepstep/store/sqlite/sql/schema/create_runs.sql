@@ -7,6 +7,7 @@ CREATE TABLE runs (
   created_us INTEGER NOT NULL,
   changed_us INTEGER NOT NULL,
   due_us INTEGER,
+  asking_us INTEGER,
   owner TEXT,
   parent TEXT,
   seq INTEGER NOT NULL,

@@ -1,0 +1,106 @@
+"""Under which key a call stands in the ledger, so that a run that does it again finds what it did.
+
+    memo            line, step, function, arguments, and which of the equal calls it is
+    once with key   that key, in this run
+    once without    line, step, function, and which of its calls it is
+
+A call made inside another effect stands under that one's key; a branch of `gather` under the branch.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import Counter
+from contextvars import ContextVar
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import msgspec
+
+from keepstep.errors import BadInput, shown
+from keepstep.log.chain import DIGEST_BYTES
+from keepstep.log.fold import Fields
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Place(NamedTuple):
+    """Where in the user's code a call is made, besides the step: inside which effect, in which branch."""
+
+    outer: bytes | None = None
+    branch: tuple[int, ...] = ()
+    keys: Keys | None = None
+    """Of which claim: a tool may hold another run, in which none of this is so."""
+
+
+PLACE: ContextVar[Place] = ContextVar("keepstep place", default=Place())  # noqa: B039 - it never changes
+
+
+def digest(*material: Any) -> bytes:
+    """The key that stands for this."""
+    return blake2b(_encode(material), digest_size=DIGEST_BYTES, person=b"keepstep effect").digest()
+
+
+def key_of_name(name: str, outer: bytes | None = None) -> bytes:
+    """The key of an effect that was given one by its user."""
+    try:
+        return digest("once", outer, name)
+    except UnicodeEncodeError:
+        raise BadInput(f"key= is {shown(name)}, which is not valid text (a lone surrogate).") from None
+
+
+class Numbered(NamedTuple):
+    """Which of the equal calls at one step a call is."""
+
+    key: bytes
+    base: bytes
+    """What all of them have in common."""
+    number: int
+    arguments: bytes
+    at: tuple[int, int]
+    """The checkpoint after which it is made."""
+
+
+class Keys:
+    """Gives keys to the calls of one claim, and counts the equal ones.
+
+    A call that raised is made again by the same call: a loop that tries until it succeeds makes one effect, and who
+    resumes the run finds it at the first try.
+    """
+
+    def __init__(self) -> None:
+        self._counts: Counter[bytes] = Counter()
+        self._raised: dict[tuple[bytes, bytes], list[int]] = {}
+        """(what it is one of, its arguments) → the numbers of those that raised and were not made again."""
+        self._at: tuple[int, int] = (0, 0)
+
+    @property
+    def place(self) -> Place:
+        """Where in this run a call is made now."""
+        place = PLACE.get()
+        return place if place.keys is self else Place(keys=self)
+
+    def base(self, row: Fields, kind: str, *material: Any) -> bytes:
+        """What equal calls at one step have in common."""
+        place = self.place
+        return digest(kind, place.outer, place.branch, row.line, row.step, *material)
+
+    def numbered(self, row: Fields, kind: str, *material: Any, arguments: bytes = b"") -> Numbered:
+        """Which of the equal calls the next one is."""
+        base = self.base(row, kind, *material)
+        at = row.line, row.saved
+        if at != self._at:
+            self._at = at
+            self._counts.clear()
+            self._raised.clear()
+        again = self._raised.get((base, arguments))
+        if again:
+            number = again.pop(0)
+        else:
+            number = self._counts[base] = self._counts[base] + 1
+        return Numbered(digest(base, number), base, number, arguments, at)
+
+    def raised(self, call: Numbered) -> None:
+        """A call raised: the next equal one with the same arguments is the same call."""
+        if call.at == self._at:
+            insort(self._raised.setdefault((call.base, call.arguments), []), call.number)
