@@ -19,3 +19,13 @@ def opened(request):
     yield enter
     for store in stores:
         store.close()
+
+
+@pytest.fixture
+def whole_logs(place):
+    """Whatever happened to the runs of a story, their logs are whole at its end."""
+    yield
+    store = place.open()
+    for one in store.runs().items:
+        verification = store.verify(one.run_id)
+        assert verification.ok, verification.damage

@@ -40,13 +40,7 @@ class ReadTimeout(Exception):
     """It proves nothing."""
 
 
-@pytest.fixture(autouse=True)
-def whole(place):
-    """Whatever happened to the runs of a story, their logs are whole at its end."""
-    yield
-    store = place.open()
-    for one in store.runs().items:
-        assert store.verify(one.run_id).ok
+pytestmark = pytest.mark.usefixtures("whole_logs")
 
 
 @pytest.fixture

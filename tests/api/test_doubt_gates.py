@@ -8,8 +8,7 @@ from contextlib import suppress
 import pytest
 
 import keepstep
-from keepstep.log.records import decode_head
-from tests.handles import act
+from tests.kinds import kinds_of
 
 
 class Bank:
@@ -40,13 +39,7 @@ def bank():
     return Bank()
 
 
-@pytest.fixture(autouse=True)
-def whole(place):
-    """Whatever happened to the runs of a story, their logs are whole at its end."""
-    yield
-    store = place.open()
-    for one in store.runs().items:
-        assert store.verify(one.run_id).ok
+pytestmark = pytest.mark.usefixtures("whole_logs")
 
 
 def charging(bank, **how):
@@ -60,12 +53,6 @@ def doubt_in(store, work, run_id="r"):
     assert (outcome.status, outcome.error) == ("paused", None)
     [gate] = outcome.gates
     return gate
-
-
-def kinds_of(store, run_id="r"):
-    """The kinds of a run's records, in order."""
-    records = act(store, lambda engine: engine.store.records(run_id))
-    return [decode_head(one.head).kind for one in records]
 
 
 def test_a_doubt_pauses_the_run_and_asks(store, bank):

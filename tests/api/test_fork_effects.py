@@ -7,6 +7,7 @@ import pytest
 import keepstep
 from keepstep.log.records import decode_head
 from tests.handles import act
+from tests.kinds import kinds_of
 
 
 class Bank:
@@ -36,13 +37,7 @@ class Cut(BaseException):
 PAID = {"paid": 1, "number": 1}
 
 
-@pytest.fixture(autouse=True)
-def whole(place):
-    """Whatever happened to the runs of a story, their logs are whole at its end."""
-    yield
-    store = place.open()
-    for one in store.runs().items:
-        assert store.verify(one.run_id).ok
+pytestmark = pytest.mark.usefixtures("whole_logs")
 
 
 @pytest.fixture
@@ -83,11 +78,6 @@ def asked(store, work, run_id="fork"):
     return store.gate(gate)
 
 
-def kinds_of(store, run_id="fork"):
-    """The kinds of a run's records, in order."""
-    return [decode_head(one.head).kind for one in act(store, lambda engine: engine.store.records(run_id))]
-
-
 # --- what returned ---------------------------------------------------------------------------------------------------
 
 
@@ -100,8 +90,8 @@ def test_the_same_call_gets_the_parents_result_and_is_not_made(store, bank, effe
         assert paid(store, bank, run_id="fork") == PAID
 
     assert bank.calls == [("ada", 1)]
-    assert kinds_of(store).count("inherited") == 1
-    assert "began" not in kinds_of(store)
+    assert kinds_of(store, "fork").count("inherited") == 1
+    assert "began" not in kinds_of(store, "fork")
 
 
 def test_a_call_without_a_key_is_found_in_the_fork(store, bank):

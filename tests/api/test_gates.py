@@ -14,9 +14,8 @@ import msgspec
 import pytest
 
 import keepstep
-from keepstep.log.records import decode_head
 from keepstep.testing import Clock
-from tests.handles import act
+from tests.kinds import kinds_of
 from tests.places import LEASE_SECONDS
 
 HOUR = 3600.0
@@ -38,13 +37,7 @@ class Refund:
     amount: float = 0.0
 
 
-@pytest.fixture(autouse=True)
-def whole(place):
-    """Whatever happened to the runs of a story, their logs are whole at its end."""
-    yield
-    store = place.open()
-    for one in store.runs().items:
-        assert store.verify(one.run_id).ok
+pytestmark = pytest.mark.usefixtures("whole_logs")
 
 
 def ask_in(store, prompt="Go on?", run_id="r", **how):
@@ -66,12 +59,6 @@ def asked_in(store, prompt="Go on?", run_id="r", **how):
         answer = run.ask(prompt, **how)
         run.finish()
         return answer
-
-
-def kinds_of(store, run_id="r"):
-    """The kinds of a run's records, in order."""
-    records = act(store, lambda engine: engine.store.records(run_id))
-    return [decode_head(one.head).kind for one in records]
 
 
 def until(condition):

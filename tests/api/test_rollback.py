@@ -67,14 +67,7 @@ def bank():
     return Bank()
 
 
-@pytest.fixture(autouse=True)
-def whole(place):
-    """Whatever happened to the runs of a story, their logs are whole at its end."""
-    yield
-    store = place.open()
-    for one in store.runs().items:
-        verification = store.verify(one.run_id)
-        assert verification.ok, verification.damage
+pytestmark = pytest.mark.usefixtures("whole_logs")
 
 
 def three_payments(store, bank, run_id="r"):

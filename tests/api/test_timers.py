@@ -5,28 +5,16 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 import pytest
 
 import keepstep
-from keepstep.log.records import decode_head
-from tests.handles import act
+from tests.kinds import kinds_of
 
 HOUR = 3600.0
 
 
-@pytest.fixture(autouse=True)
-def whole(place):
-    """Whatever happened to the runs of a story, their logs are whole at its end."""
-    yield
-    store = place.open()
-    for one in store.runs().items:
-        assert store.verify(one.run_id).ok
+pytestmark = pytest.mark.usefixtures("whole_logs")
 
 
 def now(clock):
     return datetime.fromtimestamp(clock.now_us() / 1e6, UTC)
-
-
-def kinds_of(store, run_id="r"):
-    """The kinds of a run's records, in order."""
-    return [decode_head(one.head).kind for one in act(store, lambda engine: engine.store.records(run_id))]
 
 
 def nap(run, duration="1h"):
