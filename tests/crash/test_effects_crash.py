@@ -7,10 +7,10 @@ settles what is in doubt by what the file says.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import count, product
+from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,6 +23,7 @@ from keepstep.testing import FaultyStore, SimulatedCrash
 from keepstep.testing.faults import How, When
 from tests.crash.effect_programs import PROGRAMS, RUN, Program, carry_out
 from tests.crash.outside import Line, Outside, Strike, Tools, result_of, settle
+from tests.crash.points import at_every_point
 from tests.places import Place
 
 FAULTS: dict[str, tuple[When, How]] = {
@@ -47,7 +48,6 @@ QUICK_STRIKES = {
     "memory-async": {"interrupt before", "interrupt after"},
     "sqlite-async": {"die after"},
 }
-OPERATIONS_MAX = 500
 VISITS_MAX = 20
 """A run that is not at its end after so many is going round in circles."""
 
@@ -70,7 +70,7 @@ def test_whatever_operation_of_the_store_fails_no_effect_happens_twice(where, pr
         judged.to_the_end()
         return faulty.operations >= at
 
-    _at_every_point(where, folder, go, least=20)
+    at_every_point(where, folder, go, least=20)
 
 
 @pytest.mark.parametrize(("where", "program", "fault"), _cases(STRIKES, QUICK_STRIKES))
@@ -84,26 +84,7 @@ def test_whatever_befalls_a_process_inside_a_call_no_effect_happens_twice(where,
         judged.to_the_end()
         return strike.struck
 
-    _at_every_point(where, folder, go, least=6)
-
-
-def _at_every_point(where: str, folder: Path, go: Callable[[Place, int], bool], least: int) -> None:
-    kind, mode = where.split("-")
-    for at in count(1):
-        assert at < OPERATIONS_MAX
-        room = folder / str(at)
-        room.mkdir()
-        place = Place(kind, mode, room)
-        try:
-            struck = go(place, at)
-        except (AssertionError, keepstep.KeepstepError) as error:
-            error.add_note(f"at {at}")
-            raise
-        finally:
-            place.close()
-        if not struck:
-            assert at > least, "the program does nothing that could fail"
-            return
+    at_every_point(where, folder, go, least=6)
 
 
 @dataclass

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
-from itertools import count, product
+from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,6 +22,7 @@ from keepstep.runtime.inline import drive
 from keepstep.testing import FaultyStore, SimulatedCrash
 from keepstep.testing.faults import How, When
 from tests.crash.outside import Outside, Strike
+from tests.crash.points import at_every_point
 from tests.crash.processes import Report, Worker
 from tests.crash.rollback_programs import EFFECTS, KEPT, RUN, Operator, Undos, fill, judge
 from tests.crash.saving import LEASE
@@ -44,7 +45,6 @@ QUICK = {
     "sqlite-sync": {"crash after", "die after", "lost reply"},
     "sqlite-async": {"crash before", "die after"},
 }
-POINTS_MAX = 500
 CALLS_MAX = 12
 """A rollback that is not at its end after so many is going round in circles."""
 KILLS_MAX = 10
@@ -68,7 +68,7 @@ def test_whatever_operation_of_the_store_fails_nothing_is_undone_twice(where, fa
         _to_the_end(place, faulty, Outside(place.folder / "outside"))
         return faulty.operations >= at
 
-    _at_every_point(where, folder, go, least=20)
+    at_every_point(where, folder, go, least=20)
 
 
 @pytest.mark.parametrize(("where", "fault"), _cases(STRIKES))
@@ -81,26 +81,7 @@ def test_whatever_befalls_a_process_inside_an_undo_nothing_is_undone_twice(where
         _to_the_end(place, faulty, Outside(place.folder / "outside", strike=strike))
         return strike.struck
 
-    _at_every_point(where, folder, go, least=len(EFFECTS))
-
-
-def _at_every_point(where: str, folder: Path, go: Callable[[Place, int], bool], least: int) -> None:
-    kind, mode = where.split("-")
-    for at in count(1):
-        assert at < POINTS_MAX
-        room = folder / str(at)
-        room.mkdir()
-        place = Place(kind, mode, room)
-        try:
-            struck = go(place, at)
-        except (AssertionError, keepstep.KeepstepError) as error:
-            error.add_note(f"at {at}")
-            raise
-        finally:
-            place.close()
-        if not struck:
-            assert at > least, "the rollback does nothing that could fail"
-            return
+    at_every_point(where, folder, go, least=len(EFFECTS))
 
 
 def _to_the_end(place: Place, faulty: FaultyStore, outside: Outside) -> None:

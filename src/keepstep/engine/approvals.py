@@ -13,8 +13,9 @@ from keepstep.engine.calls import Call
 from keepstep.engine.claims import Claim
 from keepstep.engine.gates import answer_to, gate_id
 from keepstep.engine.keys import digest
+from keepstep.engine.pauses import check_outside
 from keepstep.engine.work import Standing
-from keepstep.errors import GateExpired, Rejected, WrongUse
+from keepstep.errors import GateExpired, Rejected
 
 _NOTE = {"title": "Note", "anyOf": [{"type": "string"}, {"type": "null"}], "default": None}
 
@@ -33,11 +34,7 @@ async def approve(claim: Claim, call: Call, standing: Standing, attempt: int) ->
     policy = call.policy
     if policy.approve is None:
         return Approved(call, 0)
-    if claim.work.place.outer is not None:
-        raise WrongUse(
-            f"{call.tool}() has to be approved and was called inside an effect, which would stay in doubt "
-            "meanwhile. Call it before or after that."
-        )
+    check_outside(claim, f"{call.tool}() has to be approved and was called", "Call it before or after that.")
     key = digest("approval", standing.key, call.arguments, attempt)
     body: dict[str, Any] = {
         "prompt": policy.approve,

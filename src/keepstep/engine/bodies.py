@@ -7,7 +7,7 @@ from typing import Any
 from keepstep.codec.envelope import pack, unpack
 from keepstep.codec.values import decode, encode
 from keepstep.engine.context import Engine
-from keepstep.errors import Damaged, StoreError, TooLarge
+from keepstep.errors import CannotStore, Damaged, StoreError, TooLarge
 from keepstep.log.chain import Stored, Walk, digest_of
 from keepstep.log.records import AnyRecord, decode_head
 
@@ -24,6 +24,14 @@ def to_body(engine: Engine, value: Any, what: str) -> bytes:
             "Keep large things elsewhere and their address here, or raise Limits.body_bytes."
         )
     return pack(data)
+
+
+def result_body(engine: Engine, value: Any) -> tuple[bytes, CannotStore | TooLarge | None]:
+    """The body of a result; when it cannot be stored, that what it is of happened all the same, and why it is lost."""
+    try:
+        return to_body(engine, {"result": value}, "result"), None
+    except (CannotStore, TooLarge) as error:
+        return to_body(engine, {"lost": str(error)}, "result"), error
 
 
 def from_body(engine: Engine, body: bytes) -> Any:

@@ -75,6 +75,12 @@ def name_of(function: Callable[..., Any]) -> str:
     return getattr(bare, "__qualname__", type(bare).__qualname__)
 
 
+def is_awaited(function: Callable[..., Any]) -> bool:
+    """Whether calling it gives something that has to be awaited."""
+    target = getattr(function, "func", function)
+    return inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(type(target).__call__)
+
+
 def _bare(function: Callable[..., Any]) -> Callable[..., Any]:
     while isinstance(function, partial):
         function = function.func

@@ -131,15 +131,17 @@ async def _cancelled(engine: Engine, run_id: str) -> RunCancelled:
     return RunCancelled(run_id, told["reason"], told["by"])
 
 
-async def _enter_once(engine: Engine, run_id: str, entry: Entry) -> Claim:
-    def give_back(committed: Committed) -> None:
-        if committed.append is not None:
-            claim = _claim(engine, run_id, committed.append.row)
-            claim.writer.append(lambda row: [Draft(Released(reason="interrupted"))])
-            close(claim)
+def give_back(engine: Engine, run_id: str, committed: Committed) -> None:
+    """Release a run whose claimer has left before the claim was written."""
+    if committed.append is not None:
+        claim = _claim(engine, run_id, committed.append.row)
+        claim.writer.append(lambda row: [Draft(Released(reason="interrupted"))])
+        close(claim)
 
+
+async def _enter_once(engine: Engine, run_id: str, entry: Entry) -> Claim:
     with engine.ownership.entering(run_id):
-        committed = await decide(engine, run_id, entry.rule, holder=True, orphan=give_back)
+        committed = await decide(engine, run_id, entry.rule, holder=True, orphan=partial(give_back, engine, run_id))
         assert committed.append is not None
         claim = hold(engine, run_id, committed.append.row)
     if claim.row.cancel:  # its holder died before it saw the request

@@ -30,6 +30,10 @@ def prepare(view: View, drafts: Sequence[Draft], batch: bytes, *, holder: bool =
     return Append(view.run_id, after_seq, after_digest, grown.records, row, grown.ledger, moved)
 
 
+class MovedOnError(KeepstepError):
+    """Somebody wrote since what a rule rests on was read: read again, and decide again."""
+
+
 class _OneDecision:
     """A decision in the queue; it is tried once more when nobody knows how it went."""
 

@@ -111,8 +111,7 @@ async def _settle(claim: Claim, past: Past, *, happened: bool, result: Any) -> V
     record = Settled(key=key, began=began, happened=happened, by="reconciled")
 
     def settled(row: Fields) -> list[Draft]:
-        stands = row.doubts.get(key) == past.entry.ended != 0 or row.open_effects.get(key) == began
-        return [Draft(record, body)] if stands else []
+        return [Draft(record, body)] if _stands(row, past.entry) else []
 
     await claim.writer.write(settled)
     now = await past_of(claim.engine, claim.run_id, key)
@@ -189,11 +188,14 @@ def _close_gate(row: Fold, entry: LedgerEntry, answer: bytes) -> list[Draft]:
     return [Draft(Answered(gate=one.name, key=one.key, asked=one.seq), answer) for one in asked]
 
 
+def _stands(row: Fields, entry: LedgerEntry) -> bool:
+    """Whether nobody knows yet how what this line of the ledger tells of went."""
+    return row.doubts.get(entry.key) == entry.ended != 0 or row.open_effects.get(entry.key) == entry.began
+
+
 def _is_in_doubt(view: View, row: Fold, entry: LedgerEntry) -> bool:
-    if row.doubts.get(entry.key) == entry.ended != 0:
-        return True
-    under_way = view.holder is not None and view.holder.stands
-    return row.open_effects.get(entry.key) == entry.began and not under_way
+    under_way = view.holder is not None and view.holder.stands and entry.key not in row.doubts
+    return _stands(row, entry) and not under_way
 
 
 def _status(past: Past, row: Fold) -> str:
@@ -209,8 +211,7 @@ async def witness(claim: Claim, key: bytes, began: int, *, outcome: str, body: b
         if view.row is None or entry is None or view.row.incarnation != claim.writer.incarnation:
             return []  # a run that was created anew under this id knows nothing of it
         drafts = [Draft(Witnessed(key=key, began=began, outcome=outcome), body)]
-        is_open = view.row.doubts.get(key) == entry.ended != 0 or view.row.open_effects.get(key) == began
-        if entry.began == began and is_open and leads_to("settled", view.row.status) is not None:
+        if entry.began == began and _stands(view.row, entry) and leads_to("settled", view.row.status) is not None:
             happened = outcome == "returned"
             told = {"answer": {"outcome": "happened" if happened else "not_happened"}, "by": "witness"}
             drafts += _close_gate(view.row, entry, to_body(engine, told, "answer"))

@@ -13,7 +13,6 @@ earlier claim and has no outcome is in doubt.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -24,8 +23,8 @@ from typing import Any
 from msgspec import structs
 
 from keepstep.engine.approvals import approve
-from keepstep.engine.bodies import to_body
-from keepstep.engine.calls import Call, did_not_happen
+from keepstep.engine.bodies import result_body, to_body
+from keepstep.engine.calls import Call, did_not_happen, is_awaited
 from keepstep.engine.checkpoints import check_names
 from keepstep.engine.claims import Claim, catch_up
 from keepstep.engine.context import Engine
@@ -38,7 +37,6 @@ from keepstep.engine.work import Standing
 from keepstep.errors import (
     ArgumentsChanged,
     BadInput,
-    CannotStore,
     ClaimLost,
     LeaseTooShort,
     Rejected,
@@ -128,9 +126,8 @@ async def _resume(claim: Claim, call: Call, standing: Standing, past: Past) -> A
     verdict = await give_verdict(claim, call, past)
     if isinstance(verdict, Happened):
         return verdict.result
-    if verdict is AGAIN:
-        return await _start(claim, call, standing, past.attempt + 1, past.began_body.get("idempotency_key"))
-    return await _start(claim, call, standing, past.attempt + 1)
+    again = past.began_body.get("idempotency_key") if verdict is AGAIN else None
+    return await _start(claim, call, standing, past.attempt + 1, again)
 
 
 async def _beside(
@@ -256,13 +253,7 @@ def _inside(claim: Claim, effect: Effect, standing: Standing) -> Generator[None]
 
 
 async def _returned(claim: Claim, call: Call, standing: Standing, seq: int, value: Any) -> None:
-    engine = claim.engine
-    unstorable: CannotStore | TooLarge | None = None
-    try:
-        body = to_body(engine, {"result": value}, "result")
-    except (CannotStore, TooLarge) as error:
-        unstorable = error  # it happened all the same
-        body = to_body(engine, {"lost": str(error)}, "result")
+    body, unstorable = result_body(claim.engine, value)
     try:
         await claim.writer.write(
             lambda row: [Draft(Returned(key=standing.key, began=seq, tool=call.tool, arguments=call.arguments), body)]
@@ -316,9 +307,7 @@ def _check_handle(claim: Claim, call: Call) -> None:
     policy = call.policy
     check_names(claim.engine.limits, tool=call.tool, key=policy.key if isinstance(policy.key, str) else None)
     check_names(claim.engine.limits, target=policy.target, tool_key=call.tool_key)
-    target = getattr(call.function, "func", call.function)
-    is_awaited = inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(type(target).__call__)
-    if claim.engine.runtime.name == "sync" and is_awaited:
+    if claim.engine.runtime.name == "sync" and is_awaited(call.function):
         raise WrongUse(
             f"{call.tool}() is a coroutine function; call it on a run of keepstep.open_async(), or make it a plain one."
         )

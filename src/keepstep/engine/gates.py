@@ -25,7 +25,7 @@ from keepstep.engine.keys import digest
 from keepstep.engine.looks import GateLook, PageOf
 from keepstep.engine.moments import moment
 from keepstep.engine.past import Past, past_of, read
-from keepstep.engine.pauses import pause
+from keepstep.engine.pauses import check_outside, pause
 from keepstep.engine.rows import check_cursor, check_page, check_truth
 from keepstep.errors import (
     AlreadyAnswered,
@@ -35,7 +35,6 @@ from keepstep.errors import (
     NoSuchGate,
     NoSuchRun,
     RunGone,
-    WrongUse,
     shown,
 )
 from keepstep.log.chain import DIGEST_BYTES
@@ -85,8 +84,7 @@ async def ask(claim: Claim, question: Question) -> Any:
     check_truth(wait=question.waits)
     if not is_text(question.prompt):
         raise BadInput(f"prompt= is {shown(question.prompt)}; give the question, as text.")
-    if claim.work.place.outer is not None:
-        raise WrongUse("run.ask() was called inside an effect, which would stay in doubt meanwhile. Ask before it.")
+    check_outside(claim, "run.ask() was called", "Ask before it.")
     if claim.writer.stale:
         await catch_up(claim)
     body = to_body(claim.engine, _asked(claim.engine, question), "question")

@@ -10,13 +10,13 @@ from keepstep.engine.bodies import to_body
 from keepstep.engine.calls import is_text
 from keepstep.engine.checkpoints import check_names, check_needed_names
 from keepstep.engine.context import Engine, Limits
-from keepstep.engine.decisions import decide
+from keepstep.engine.decisions import MovedOnError, decide
 from keepstep.engine.keys import key_of_name
 from keepstep.engine.looks import EffectLook
 from keepstep.engine.moments import moment
 from keepstep.engine.past import Past, past_of, read
 from keepstep.engine.rows import check_id, check_truth, find
-from keepstep.errors import BadInput, KeepstepError, RunExists, shown
+from keepstep.errors import BadInput, RunExists, shown
 from keepstep.log.grow import Draft
 from keepstep.log.records import Began, Inherited, Opened, Raised, Returned
 from keepstep.store.base import View
@@ -110,7 +110,7 @@ async def mark(
             raise RunExists(f"Run {run_id!r} has an effect {key!r} of {past.shown} already; give another key.", run_id)
         try:
             await decide(engine, run_id, _Mark(at, workflow, Draft(Returned(key=name, tool=tool), body)))
-        except _MovedOnError:
+        except MovedOnError:
             continue
         return True
     raise RunExists(f"Run {run_id!r} is written all the time; try again.", run_id)
@@ -124,10 +124,6 @@ def _is_mark(past: Past, tool: str) -> bool:
     )
 
 
-class _MovedOnError(KeepstepError):
-    """Somebody wrote since the ledger was read."""
-
-
 class _Mark:
     """The rule of a mark."""
 
@@ -139,7 +135,7 @@ class _Mark:
     def __call__(self, view: View) -> Sequence[Draft]:
         at = (0, 0) if view.row is None else (view.row.incarnation, view.row.seq)
         if at != self._at:
-            raise _MovedOnError(view.run_id)
+            raise MovedOnError(view.run_id)
         if view.row is not None:
             return [self._draft]
         incarnation, epoch = view.buried

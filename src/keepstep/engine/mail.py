@@ -14,12 +14,12 @@ from keepstep.engine.bodies import to_body, value_at
 from keepstep.engine.checkpoints import check_names, check_needed_names
 from keepstep.engine.claims import Claim, catch_up
 from keepstep.engine.context import Engine
-from keepstep.engine.decisions import decide
+from keepstep.engine.decisions import MovedOnError, decide
 from keepstep.engine.keys import digest
 from keepstep.engine.past import Past, past_of
-from keepstep.engine.pauses import pause
+from keepstep.engine.pauses import check_outside, pause
 from keepstep.engine.rows import check_id
-from keepstep.errors import BadInput, KeepstepError, NoSuchRun, TimedOut, TooLarge, WrongUse, shown
+from keepstep.errors import BadInput, NoSuchRun, TimedOut, TooLarge, shown
 from keepstep.log.fold import Fields
 from keepstep.log.grow import Draft
 from keepstep.log.records import Sent, Slept, Took
@@ -37,7 +37,7 @@ RETRIES_MAX = 100
 async def sleep_until(claim: Claim, until_us: int | None, seconds: float | None) -> None:
     """Go on at a time; until then the run sleeps, and its block ends."""
     engine = claim.engine
-    _check_place(claim, "sleep")
+    check_outside(claim, "run.sleep() was called", "Call it before.")
     if claim.writer.stale:
         await catch_up(claim)
     # Not by its time: code that reckons it from the present comes with another one each time, and would never wake.
@@ -55,7 +55,7 @@ async def sleep_until(claim: Claim, until_us: int | None, seconds: float | None)
 async def receive(claim: Claim, name: str, seconds: float | None) -> Any:
     """The next message of a name; until one comes the run sleeps, and its block ends."""
     engine = claim.engine
-    _check_place(claim, "receive")
+    check_outside(claim, "run.receive() was called", "Call it before.")
     check_needed_names(engine.limits, name=name)
     if claim.writer.stale:
         await catch_up(claim)
@@ -88,13 +88,6 @@ async def _message(claim: Claim, name: str, took: Took) -> Any:
     return (await value_at(claim.engine, claim.run_id, took.sent))["value"]
 
 
-def _check_place(claim: Claim, verb: str) -> None:
-    if claim.work.place.outer is not None:
-        raise WrongUse(
-            f"run.{verb}() was called inside an effect, which would stay in doubt meanwhile. Call it before."
-        )
-
-
 def _deadline(past: Past | None) -> int | None:
     return past.began.until_us if past is not None and isinstance(past.began, Slept) else None
 
@@ -120,14 +113,10 @@ async def send(engine: Engine, run_id: str, name: str, value: Any, message_id: s
         rule = _Send((0, 0) if at is None else (at.incarnation, at.seq), Draft(Sent(name=name, message_id=key), body))
         try:
             await decide(engine, run_id, rule)
-        except _MovedOnError:
+        except MovedOnError:
             continue
         return True
     raise TooLarge(f"Run {run_id!r} is written all the time, so the message could not be sent; try again.")
-
-
-class _MovedOnError(KeepstepError):
-    """Somebody wrote since it was looked whether the message was sent before."""
 
 
 class _Send:
@@ -143,7 +132,7 @@ class _Send:
         if view.row is None:
             raise NoSuchRun(view.run_id)
         if record.message_id is not None and (view.row.incarnation, view.row.seq) != self._at:
-            raise _MovedOnError(view.run_id)
+            raise MovedOnError(view.run_id)
         if len(view.row.mail) >= MESSAGES_MAX:
             raise TooLarge(
                 f"Run {view.run_id!r} has {MESSAGES_MAX} messages that it did not receive; it takes no more."

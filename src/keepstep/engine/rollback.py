@@ -21,11 +21,11 @@ from msgspec.structs import replace
 
 from keepstep.codec.envelope import pack
 from keepstep.codec.values import encode
-from keepstep.engine.bodies import to_body, written_head
-from keepstep.engine.calls import did_not_happen, name_of, policy_of
-from keepstep.engine.claims import Claim, claim_of, close, hold, release
+from keepstep.engine.bodies import result_body, written_head
+from keepstep.engine.calls import did_not_happen, is_awaited, name_of, policy_of
+from keepstep.engine.claims import Claim, give_back, hold, release
 from keepstep.engine.context import Engine
-from keepstep.engine.decisions import decide
+from keepstep.engine.decisions import MovedOnError, decide
 from keepstep.engine.error_form import error_form
 from keepstep.engine.history import locate
 from keepstep.engine.ledger import NOT_EFFECTS
@@ -33,27 +33,23 @@ from keepstep.engine.looks import RollbackItem, RollbackPlan
 from keepstep.engine.moments import moment
 from keepstep.engine.past import Past, read
 from keepstep.engine.rows import find
-from keepstep.engine.undos import Done, check_given, is_awaited
+from keepstep.engine.undos import Done, check_given
 from keepstep.engine.undos import find as find_undo
-from keepstep.engine.writer import Writer
 from keepstep.errors import (
     BadInput,
-    CannotStore,
-    KeepstepError,
     NoSuchRun,
     RollbackRefused,
     RunHeld,
-    TooLarge,
     UndoFailed,
     WrongUse,
     shown,
 )
-from keepstep.log.fold import Fields, Fold, thaw
+from keepstep.log.fold import Fields, Fold
 from keepstep.log.grow import Draft
 from keepstep.log.lifecycle import ENDED
-from keepstep.log.records import Began, Claimed, Released, Reopened, Returned, RolledBack, Saved, UndoBegan, Undone
+from keepstep.log.records import Began, Claimed, Reopened, Returned, RolledBack, Saved, UndoBegan, Undone
 from keepstep.log.records import UndoFailed as UndoFailedRecord
-from keepstep.store.base import Committed, View
+from keepstep.store.base import View
 
 Undos = Mapping[str, Callable[..., Any]]
 RETRIES_MAX = 100
@@ -78,7 +74,7 @@ async def rollback(
         back = await _back(engine, planned, undos)
         try:
             claim = await _claim(engine, planned, to_do[0].begins if to_do else back.drafts)
-        except _MovedOnError:
+        except MovedOnError:
             continue
         try:
             for number, one in enumerate(to_do):
@@ -234,10 +230,6 @@ def _refuse(before: RollbackPlan, undone: Collection[str]) -> None:
 # --- carrying it out -------------------------------------------------------------------------------------------------
 
 
-class _MovedOnError(KeepstepError):
-    """Somebody wrote since the rollback was planned."""
-
-
 async def _claim(engine: Engine, planned: _Planned, first: Callable[[Fields], list[Draft]]) -> Claim:
     """Claim the run whatever it waits for, and also when it has ended.
 
@@ -254,20 +246,14 @@ async def _claim(engine: Engine, planned: _Planned, first: Callable[[Fields], li
         if row.status == "running" and view.holder is not None and view.holder.stands and not is_left:
             raise RunHeld(run_id, view.holder.owner, moment(view.holder.until_us))
         if (row.incarnation, row.seq) != planned.at:
-            raise _MovedOnError(run_id)
+            raise MovedOnError(run_id)
         reason, epoch = "took_over" if row.status == "running" and not is_left else "rollback", row.epoch + 1
         claimed = Draft(Claimed(owner=owner, epoch=epoch, reason=reason, before=row.owner))
         begins = [Draft(replace(one.record, epoch=epoch), one.body) for one in first(row)]
         return [*([Draft(Reopened(reason="rollback"))] if row.status in ENDED else []), claimed, *begins]
 
-    def give_back(committed: Committed) -> None:
-        if committed.append is not None:
-            claim = claim_of(engine, Writer(engine, run_id, thaw(committed.append.row)))
-            claim.writer.append(lambda row: [Draft(Released(reason="interrupted"))])
-            close(claim)
-
     with engine.ownership.entering(run_id):
-        committed = await decide(engine, run_id, rule, holder=True, orphan=give_back)
+        committed = await decide(engine, run_id, rule, holder=True, orphan=partial(give_back, engine, run_id))
         assert committed.append is not None, "a claim is written"
         return hold(engine, run_id, committed.append.row)
 
@@ -303,7 +289,8 @@ class _Undo:
             failed = Draft(record, _whole(claim.engine, {**error_form(error), **self.carried}))
             await claim.writer.write(lambda row: [failed])
             raise UndoFailed(claim.run_id, self.past.name, self.past.shown, in_doubt=in_doubt) from error
-        undone = Draft(Undone(key=key, began=began), _result_body(claim.engine, value))
+        body, _ = result_body(claim.engine, value)
+        undone = Draft(Undone(key=key, began=began), body)
         await claim.writer.write(lambda row: [undone])
 
 
@@ -340,13 +327,6 @@ def _undo_of(
 def _whole(engine: Engine, value: Any) -> bytes:
     """A body without the limit: what is in it was within it before."""
     return pack(encode(value, engine.registry, "undo"))
-
-
-def _result_body(engine: Engine, value: Any) -> bytes:
-    try:
-        return to_body(engine, {"result": value}, "result")
-    except (CannotStore, TooLarge) as error:
-        return to_body(engine, {"lost": str(error)}, "result")  # it was undone all the same
 
 
 def _told(run_id: str, past: Past, idempotency_key: str) -> Done:

@@ -9,10 +9,10 @@ from keepstep.codec.framer import Framer
 from keepstep.engine.checkpoints import SaveDraft, Tape, check_names, cut, load
 from keepstep.engine.claims import Claim
 from keepstep.engine.context import Engine
-from keepstep.engine.decisions import decide
+from keepstep.engine.decisions import MovedOnError, decide
 from keepstep.engine.moments import moment
 from keepstep.engine.shape import Shape
-from keepstep.errors import BadInput, KeepstepError, NoSuchRun, RollbackUnderWay, RunHeld, WrongWorkflow, shown
+from keepstep.errors import BadInput, NoSuchRun, RollbackUnderWay, RunHeld, WrongWorkflow, shown
 from keepstep.log.fold import Fold
 from keepstep.log.grow import Draft
 from keepstep.log.records import Opened, Released
@@ -62,7 +62,7 @@ async def save_unclaimed(
         rule = _Unclaimed(at, draft, workflow)
         try:
             committed = await decide(engine, run_id, rule)
-        except _MovedOnError:
+        except MovedOnError:
             engine.tapes.forget(run_id)
             continue
         assert committed.append is not None
@@ -85,10 +85,6 @@ async def _tape(engine: Engine, run_id: str) -> tuple[tuple[int, int], Tape]:
     return (row.incarnation, row.saved), (await load(engine, run_id, row.saved)).tape()
 
 
-class _MovedOnError(KeepstepError):
-    """Somebody else saved since the tape was read."""
-
-
 class _Unclaimed:
     """The rule of a claimless save."""
 
@@ -107,14 +103,14 @@ class _Unclaimed:
             raise RollbackUnderWay(view.run_id)
         before = _free(view, view.row)
         if (view.row.incarnation, view.row.saved) != self._at:
-            raise _MovedOnError(view.run_id)
+            raise MovedOnError(view.run_id)
         return [*before, *self._draft(view.row, ahead=len(before))]
 
     def _create(self, view: View) -> list[Draft]:
         if self._workflow is None:
             raise NoSuchRun(view.run_id)
         if self._at != (0, 0):
-            raise _MovedOnError(view.run_id)
+            raise MovedOnError(view.run_id)
         incarnation, epoch = view.buried
         opened = Opened(workflow=self._workflow, incarnation=incarnation + 1, epoch=epoch)
         return [Draft(opened), *self._draft(Fold(), ahead=1)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -51,9 +50,3 @@ def check_given(given: Any) -> Mapping[str, Callable[..., Any]]:
         if all(isinstance(name, str) and callable(one) for name, one in functions.items()):  # pyright: ignore[reportUnnecessaryIsInstance]
             return functions
     raise BadInput(f"undo= is {shown(cast(Any, given))}; give a function for each tool, by its name: {{'pay': void}}.")
-
-
-def is_awaited(function: Callable[..., Any]) -> bool:
-    """Whether calling it gives something that has to be awaited."""
-    target = getattr(function, "func", function)
-    return inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(type(target).__call__)

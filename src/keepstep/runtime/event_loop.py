@@ -10,6 +10,7 @@ from contextlib import suppress
 from contextvars import Context
 from typing import Any, TypeVar, cast
 
+from keepstep.engine.calls import is_awaited
 from keepstep.errors import Cancelled, KeepstepError
 from keepstep.runtime.clock import Clock
 from keepstep.store.commit_queue import CommitQueue
@@ -89,8 +90,7 @@ class LoopRuntime:
 
     async def call(self, function: Callable[[], T]) -> T:
         """Run the user's function: a coroutine function on the loop, a plain one in a thread, the context copied."""
-        target = getattr(function, "func", function)
-        if inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(type(target).__call__):
+        if is_awaited(function):
             return cast(T, await cast(Any, function()))
         result = await asyncio.to_thread(function)
         return cast(T, await result) if inspect.isawaitable(result) else result
