@@ -235,13 +235,14 @@ def test_an_interrupted_leader_loses_nothing_and_hangs_nobody(
         told = [one for one in outcomes if not isinstance(one, KeyboardInterrupt)]
         assert set(told) == {1, None}
         run.note("last")  # whatever the interrupted one left behind is written by now
-    left_by_itself = holder.look("claimed").status == "ready"  # the interrupted one may have been the claim
     for run_id in ids(6):
         assert holder.verify(run_id).ok
     assert all_there(holder, ids(6))
     found = kinds(place, "r")
     assert (found.count("saved"), found.count("noted")) == (1, 3)
-    assert kinds(place, "claimed") == ["opened", "claimed", *(["released"] if left_by_itself else [])]
+    was_cut_off = isinstance(outcomes[-1], KeyboardInterrupt)  # the claim led: given back, or never written
+    fits = [["opened", "claimed", "released"], []] if was_cut_off else [["opened", "claimed"]]
+    assert kinds(place, "claimed") in fits
 
 
 @in_threads
