@@ -545,6 +545,19 @@ def test_a_partial_has_the_policy_of_its_function(store, outside):
         run.once(functools.partial(bill, amount=1), 8)
 
     assert [one.key for one in store.effects("r")] == ["bill:7", "bill:8"]
+    assert [one.arguments for one in store.effects("r")] == [[[7, 1], {}], [[8], {"amount": 1}]]
+
+
+def test_what_a_partial_holds_is_as_much_of_the_call_as_what_comes_with_it(store, outside):
+    with store.run("r", "w") as run:
+        run.using(key="k").once(functools.partial(outside.pay, "ada"), amount=1)
+        run.using(key="k").once(outside.pay, "ada", amount=1)
+        with pytest.raises(keepstep.ArgumentsChanged):
+            run.using(key="k").once(functools.partial(outside.pay, "bob"), amount=1)
+        run.memo(functools.partial(outside.pay, "ada"))
+        run.memo(functools.partial(outside.pay, "bob"))
+
+    assert [who for who, _ in outside.calls] == ["ada", "ada", "bob"]
 
 
 def test_what_cannot_carry_a_policy_is_refused(outside):
@@ -762,6 +775,20 @@ def test_a_sync_handle_refuses_a_coroutine_function_before_anything_is_written(v
         with pytest.raises(keepstep.WrongUse, match="open_async"):
             getattr(run, verb)(function)
         assert store.look("r").digest == before
+
+
+@pytest.mark.parametrize("verb", ["memo", "once"])
+def test_a_plain_function_that_gives_a_coroutine_has_not_happened_on_a_sync_handle(verb):
+    given = [lambda: fetch("y"), lambda: "z"]
+
+    def first_one_then_the_other():
+        return given.pop(0)()
+
+    with keepstep.open("memory:", clock=Clock()) as store, store.run("r", "w") as run:
+        with pytest.raises(keepstep.WrongUse, match="gave a coroutine"):
+            getattr(run, verb)(first_one_then_the_other)
+        assert [one.status for one in store.effects("r")] == (["raised"] if verb == "once" else [])
+        assert getattr(run, verb)(first_one_then_the_other) == "z"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from msgspec.structs import asdict
 
 from keepstep.codec.registry import Registry
 from keepstep.codec.values import encode
-from keepstep.errors import BadInput, NotDone, shown
+from keepstep.errors import BadInput, CannotStore, NotDone, WrongUse, shown
 from keepstep.log.chain import digest_of
 
 POLICY = "__keepstep_tool__"
@@ -25,9 +26,15 @@ NEVER_SENT: tuple[type[BaseException], ...] = (ConnectionRefusedError,)
 class is in `socket`, which is not imported for it.)"""
 NEVER_SENT_NAMES = frozenset(("gaierror",))
 
-
 SECONDS_MOST = 100 * 365 * 86400
 """A lease of a hundred years: nothing needs more."""
+
+_PLACEHOLDER: Any = getattr(functools, "Placeholder", object())
+"""Where a partial leaves a positional argument open, from Python 3.14 on."""
+
+
+class NeverAwaitedError(WrongUse):
+    """A plain function gave a coroutine where nothing can await it: nothing of it has run."""
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -116,6 +123,9 @@ class Call:
         if not callable(function):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise BadInput(f"The first argument is the function to call, not {shown(function)}.")
         at_tool = policy_of(function)
+        tool_key = _tool_key(at_tool, *_unfolded(function, args, kwargs)[1:])
+        if type(function) is partial and _can_be_stored(function, known):
+            function, args, kwargs = _unfolded(function, args, kwargs)
         policy = said.over(NOTHING if at_tool is NOTHING else structs.replace(at_tool, key=None))
         encoded = encode([list(args), dict(sorted(kwargs.items()))], known, "arguments")
         return cls(
@@ -124,7 +134,7 @@ class Call:
             kwargs,
             policy,
             name_of(function),
-            _tool_key(at_tool, function, args, kwargs),
+            tool_key,
             digest_of(encoded),
         )
 
@@ -157,13 +167,30 @@ def check_arguments(function: Callable[..., Any], args: tuple[Any, ...], kwargs:
     signature.bind(*args, **kwargs)
 
 
-def _tool_key(
-    policy: Policy, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> str | None:
+def _unfolded(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]]:
+    """The function inside a partial, with the arguments that the partial holds."""
+    while isinstance(function, partial):
+        left = list(args)
+        held = [left.pop(0) if one is _PLACEHOLDER and left else one for one in function.args]
+        args, kwargs, function = (*held, *left), {**function.keywords, **kwargs}, function.func
+    return function, args, kwargs
+
+
+def _can_be_stored(function: Callable[..., Any], known: Registry) -> bool:
+    """Whether what a partial holds counts as arguments; a client, say, is part of the function."""
+    _, args, kwargs = _unfolded(function, (), {})
+    try:
+        encode([list(args), dict(kwargs)], known, "arguments")
+    except CannotStore:
+        return False
+    return True
+
+
+def _tool_key(policy: Policy, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
     if policy.key is None:
         return None
-    while isinstance(function, partial):
-        args, kwargs, function = (*function.args, *args), {**function.keywords, **kwargs}, function.func
     key: Any = policy.key(*args, **kwargs) if callable(policy.key) else policy.key
     if isinstance(key, int) and not isinstance(key, bool) and abs(key) < 1 << 64:
         return str(key)
@@ -174,7 +201,10 @@ def _tool_key(
 
 def did_not_happen(error: BaseException, not_done: Sequence[type[BaseException]]) -> bool:
     """Whether an error says that the effect did not happen. Any other error proves nothing."""
-    return isinstance(error, (NotDone, *NEVER_SENT, *not_done)) or type(error).__name__ in NEVER_SENT_NAMES
+    return (
+        isinstance(error, (NotDone, NeverAwaitedError, *NEVER_SENT, *not_done))
+        or type(error).__name__ in NEVER_SENT_NAMES
+    )
 
 
 def check_policy(policy: Policy) -> Policy:

@@ -7,8 +7,10 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from contextvars import Context
+from inspect import iscoroutine
 from typing import Any, TypeVar
 
+from keepstep.engine.calls import NeverAwaitedError
 from keepstep.errors import WrongUse
 from keepstep.runtime.clock import Clock
 from keepstep.store.commit_queue import CommitQueue
@@ -188,7 +190,14 @@ class InlineRuntime:
 
     async def call(self, function: Callable[[], T]) -> T:
         """Run the user's function, here."""
-        return function()
+        result = function()
+        if iscoroutine(result):
+            result.close()
+            raise NeverAwaitedError(
+                f"{result.__qualname__}() gave a coroutine, which only an event loop can await; nothing of it has run. "
+                "Call it on a run of keepstep.open_async(), or make it a plain function."
+            )
+        return result
 
     async def together(self, calls: Sequence[tuple[Any, Context]]) -> list[tuple[Any, BaseException | None]]:
         """Carry out functions at once, each in a thread of its own; whatever comes, all of them end first."""
