@@ -254,7 +254,10 @@ class UndoFailed(EffectError):
 
     def __init__(self, run_id: str, key: str, call: str, *, in_doubt: bool) -> None:
         if in_doubt:
-            hint = f"Nobody knows whether it was undone: find out, and call rollback with undone=[{key!r}] or keep=."
+            hint = (
+                f"Nobody knows whether it was undone: find out, and call rollback with undone=[{key!r}] or "
+                f"not_undone=[{key!r}]; or leave it as it is with keep=[{key!r}]."
+            )
         else:
             hint = "Call rollback again: it goes on from there."
         super().__init__(f"{call} in run {run_id!r} could not be undone. {hint}", run_id, key)

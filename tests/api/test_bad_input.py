@@ -140,6 +140,7 @@ STORE: dict[str, dict[str, tuple[Any, ...]]] = {
         "keep": (*KEYS, ["unknown"]),
         "undo": UNDO,
         "undone": KEYS,
+        "not_undone": KEYS,
     },
     "verify": {"run_id": RUN_ID, "expect": (*ANYTHING, 5, "", "zz", "00", LONE, "0" * 100_000)},
     "size": {"run_id": TEXT},

@@ -961,6 +961,28 @@ def test_a_worker_that_waits_is_told_when_its_run_is_deleted(place):
         run.ask("Go on?", wait=True)
 
 
+@pytest.mark.parametrize("place", ["memory-sync", "dir-sync", "sqlite-sync"], indirect=True)
+@pytest.mark.parametrize("verb", ["ask", "once"])
+def test_a_run_that_is_deleted_the_moment_it_has_asked_is_gone(place, verb, monkeypatch):
+    worker, person = place.open(), place.open()
+
+    def slow():
+        raise TimeoutError
+
+    with pytest.raises(keepstep.RunGone), worker.run("r", "w") as run:
+        store = worker._session.engine.store
+        commit = store.commit
+
+        async def deleted_after(batch):
+            outcomes = await commit(batch)
+            if verb == "ask" or (len(batch[0].records) == 1 and b"doubted" in batch[0].records[0].head):
+                person.delete("r", force=True)
+            return outcomes
+
+        monkeypatch.setattr(store, "commit", deleted_after)
+        run.ask("Go on?") if verb == "ask" else run.using(key="k").once(slow)
+
+
 # --- gather ----------------------------------------------------------------------------------------------------------
 
 

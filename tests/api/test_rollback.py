@@ -3,12 +3,13 @@
 # ruff: noqa: PT012 - what happens inside a block, and how it leaves, is what is tested
 
 import asyncio
+import functools
 from contextlib import suppress
 
 import pytest
 
 import keepstep
-from keepstep.engine import rollback
+from keepstep.engine.rollback import planning
 from keepstep.testing import Clock
 
 
@@ -219,7 +220,44 @@ def test_what_was_undone_is_not_undone_again(store, bank):
     one_payment(store, bank)
     store.rollback("r", 1)
 
+    store.note("r", "something else has happened")
+
     assert told(store.rollback("r", 1)) == []
+    assert bank.voided == ["ada"]
+    assert store.look("r").line == 3
+
+
+def test_a_rollback_whose_reply_was_lost_can_be_asked_for_again(store, bank):
+    with store.run("r", "w") as run:
+        run.save({"n": 1})
+        run.using(key="m").once(bank.mail, "bob")
+        run.using(key="k").once(bank.pay, "ada")
+    report = store.rollback("r", 1, keep=["m"])
+    before = store.look("r").digest
+
+    again = store.rollback("r", 1, keep=["m"])
+
+    assert told(again) == told(report) == [("k", "undo", "undone"), ("m", "keep", "kept")]
+    assert (again.to_seq, [one.began for one in again.items]) == (report.to_seq, [one.began for one in report.items])
+    assert store.look("r").digest == before
+
+
+def test_a_rollback_that_was_cut_off_before_its_run_was_free_can_be_asked_for_again(place, bank, monkeypatch):
+    async def not_released(claim, reason):
+        pass
+
+    dead, store = place.open(), place.open()
+    one_payment(dead, bank)
+    with monkeypatch.context() as patched:
+        patched.setattr("keepstep.engine.rollback.going.release", not_released)
+        dead.rollback("r", 1)
+    place.kill(dead)
+    assert store.look("r").status == "running"
+
+    report = store.rollback("r", 1)
+
+    assert told(report) == [("k", "undo", "undone")]
+    assert store.look("r").line == 2
     assert bank.voided == ["ada"]
 
 
@@ -369,6 +407,8 @@ def test_an_effect_in_doubt_is_refused_until_it_is_settled(store, bank):
     with pytest.raises(keepstep.RollbackRefused, match="settle"):
         store.rollback("r", 1)
     assert store.plan_rollback("r", 1, keep=["k"]).possible
+    with pytest.raises(keepstep.RollbackRefused, match="settle"):
+        store.rollback("r", 1, undone=["k"])
 
     store.settle("r", "k", happened=True, result="late")
     store.rollback("r", 1)
@@ -911,6 +951,79 @@ def test_what_was_approved_and_undone_is_approved_anew(store, bank):
     assert len(store.inbox().items) == 1
 
 
+def test_a_kept_effect_without_a_key_is_found_on_the_new_line(store, bank):
+    def work():
+        with store.run("r", "w") as run:
+            if run.step is None:
+                run.save({"n": 1})
+            return run.once(bank.mail, "ada"), run.once(bank.pay, "bob")
+
+    first, _ = work()
+    [mail, _] = store.effects("r")
+    store.rollback("r", 1, keep=[mail.key])
+    again, _ = work()
+
+    assert again == first
+    assert bank.did == [("ada", 0), ("bob", 1), ("bob", 1)]
+    assert len(set(bank.keys)) == 3
+
+
+def test_a_call_inside_a_kept_or_an_undone_effect_is_found_on_the_new_line(store, bank):
+    @keepstep.tool(undo=lambda done: None)
+    def book(run):
+        return run.once(bank.mail, "ada")
+
+    def work():
+        with store.run("r", "w") as run:
+            if run.step is None:
+                run.save({"n": 1})
+            run.once(functools.partial(book, run))
+
+    work()
+    [_, mail] = store.effects("r")
+    store.rollback("r", 1, keep=[mail.key])
+    work()
+
+    assert bank.did == [("ada", 0)]
+
+
+def test_a_kept_effect_without_a_key_that_comes_with_other_arguments_is_asked_about(store, bank):
+    def work(who):
+        with suppress(keepstep.Pause), store.run("r", "w") as run:
+            if run.step is None:
+                run.save({"n": 1})
+            return run.once(bank.mail, who)
+
+    work("ada")
+    store.rollback("r", 1, keep=[store.effects("r")[0].key])
+    work("bob")
+    [gate] = store.inbox().items
+
+    assert gate.about == "approval"
+    assert "before it went back" in gate.prompt
+    assert bank.did == [("ada", 0)]
+    store.answer(gate.id, {"approve": True})
+    assert work("bob") == work("bob") == {"number": 2}
+    assert bank.did == [("ada", 0), ("bob", 0)]
+
+
+def test_a_fork_of_a_run_that_went_back_finds_what_it_did_without_a_key(store, bank):
+    def work(run_id):
+        with store.run(run_id, "w") as run:
+            if run.step is None:
+                run.save({"n": 1})
+            return run.once(bank.mail, "ada")
+
+    work("r")
+    store.rollback("r", 1, keep=[store.effects("r")[0].key])
+    store.fork("r", id="f")
+    assert work("f") == {"number": 1}
+    store.rollback("f", 1)
+    assert work("f") == {"number": 1}
+
+    assert bank.did == [("ada", 0)]
+
+
 def test_the_question_about_a_doubt_that_was_kept_is_asked_anew(store, bank):
     @keepstep.tool(name="slow")
     def slow(who):
@@ -950,9 +1063,10 @@ def test_an_undo_that_was_certainly_not_done_stops_the_rollback_which_goes_on_la
     assert status(store) == {"ann": "returned", "bob": "returned", "cyd": "undo_failed", "dan": "undone"}
     assert bank.voided == ["dan", "cyd"]
 
+    assert told(store.plan_rollback("r", 1))[0] == ("dan", "undone", None)
     report = store.rollback("r", 1)
 
-    assert told(report) == [("cyd", "undo", "undone"), ("bob", "undo", "undone")]
+    assert told(report) == [("dan", "undone", "undone"), ("cyd", "undo", "undone"), ("bob", "undo", "undone")]
     assert bank.voided == ["dan", "cyd", "cyd", "bob"]
     assert bank.undone[2].result == bank.undone[1].result == {"number": 3}
     assert store.look("r").step == 1
@@ -1007,6 +1121,83 @@ def test_an_undo_in_doubt_can_be_given_up(store, bank, error):
     assert bank.voided == ["ada"]
     with store.run("r") as run:
         run.save({"n": 2})
+
+
+@pytest.mark.parametrize("error", [None, ReadTimeout("slow"), keepstep.NotDone("no")])
+def test_an_effect_whose_undo_is_given_up_has_its_result_again(store, bank, error):
+    cut_off(store, bank, error)
+    store.rollback("r", 1, keep=["k"])
+
+    with store.run("r") as run:
+        assert run.using(key="k").once(bank.pay, "ada") == {"number": 1}
+
+    assert bank.did == [("ada", 1)]
+    assert status(store) == {"k": "returned"}
+
+
+@pytest.mark.parametrize("error", [None, ReadTimeout("slow")])
+def test_an_undo_in_doubt_that_somebody_knows_was_not_done_is_made_again(store, bank, error):
+    cut_off(store, bank, error)
+    assert not store.plan_rollback("r", 1).possible
+
+    report = store.rollback("r", 1, not_undone=["k"])
+
+    assert told(report) == [("k", "undo", "undone")]
+    first, again = bank.undone
+    assert first == again
+    assert status(store) == {"k": "undone"}
+
+
+def test_an_undo_was_done_or_was_not_done(store, bank):
+    cut_off(store, bank)
+
+    with pytest.raises(keepstep.BadInput, match="both name k"):
+        store.rollback("r", 1, undone=["k"], not_undone=["k"])
+
+
+@pytest.mark.parametrize("error", [None, ReadTimeout("slow")])
+@pytest.mark.parametrize("was_done", [True, False])
+def test_an_undo_that_can_be_asked_is_asked_whether_it_was_done(place, error, was_done):
+    asked = []
+
+    def find_out(doubt):
+        asked.append(doubt)
+        return keepstep.Happened("voided before") if was_done else keepstep.NotDone
+
+    bank, store = Bank(reconcile=find_out), place.open()
+    one_payment(store, bank)
+    bank.errors = [error or Cut()]
+    if error is None:
+        with pytest.raises(Cut):
+            store.rollback("r", 1)
+        report = store.rollback("r", 1)
+    elif was_done:
+        report = store.rollback("r", 1)  # it is asked on the spot
+    else:
+        with pytest.raises(keepstep.UndoFailed, match="Call rollback again"):
+            store.rollback("r", 1)
+        report = store.rollback("r", 1)
+
+    assert told(report) == [("k", "undo", "undone")]
+    assert bank.voided == ["ada"] * (1 if was_done else 2)
+    assert {(one.key, one.tool, one.idempotency_key) for one in asked} == {
+        ("k", "void", bank.undone[0].idempotency_key)
+    }
+    assert asked[0].args[0] == bank.undone[0]
+
+
+@pytest.mark.parametrize("error", [None, ReadTimeout("slow")])
+def test_an_undo_that_was_asked_and_does_not_know_stays_in_doubt(place, error):
+    bank, store = Bank(reconcile=lambda doubt: None), place.open()
+    cut_off(store, bank, error)
+
+    with pytest.raises(keepstep.UndoFailed, match="Nobody knows") as caught:
+        store.rollback("r", 1)
+
+    assert caught.value.in_doubt
+    assert bank.voided == ["ada"]
+    store.rollback("r", 1, undone=["k"])
+    assert status(store) == {"k": "undone"}
 
 
 @pytest.mark.parametrize("error", [None, ReadTimeout("slow")])
@@ -1138,6 +1329,28 @@ def test_an_async_rollback_whose_caller_is_cancelled_in_an_undo_leaves_it_in_dou
     assert calls == ["k"]
 
 
+def test_a_request_to_cancel_stops_a_rollback_which_can_be_called_again(place, bank):
+    store, other = place.open(), place.open()
+    three_payments(store, bank)
+
+    def void(done):
+        bank.undone.append(done)
+        if done.key == "cyd":
+            other.cancel("r", reason="enough", by="mia")
+            store._session.engine.ownership._writers["r"].stale = True  # as after a heartbeat
+
+    with pytest.raises(keepstep.RunCancelled, match="enough") as caught:
+        store.rollback("r", 1, undo={"pay": void})
+
+    assert (caught.value.by, store.look("r").status) == ("mia", "cancelled")
+    assert "called again" in caught.value.__notes__[0]
+    assert status(store) == {"ann": "returned", "bob": "returned", "cyd": "undone", "dan": "undone"}
+    report = store.rollback("r", 1)
+    assert [one.outcome for one in report.items] == ["undone"] * 3
+    assert bank.voided == ["dan", "cyd", "bob"]
+    assert (store.look("r").status, store.look("r").step) == ("ready", 1)
+
+
 # --- while it is cut off ---------------------------------------------------------------------------------------------
 
 
@@ -1259,7 +1472,7 @@ def test_an_ended_run_does_not_become_due_by_a_rollback_that_did_nothing(place, 
 def test_an_effect_that_begins_while_the_rollback_is_planned_is_not_forgotten(place, bank, monkeypatch):
     store, other = place.open(), place.open()
     one_payment(store, bank)
-    planned = rollback._since
+    planned = planning._since
     entered = []
 
     async def since(*given):
@@ -1273,7 +1486,7 @@ def test_an_effect_that_begins_while_the_rollback_is_planned_is_not_forgotten(pl
         with other.run("r") as run:
             run.using(key="late").once(bank.pay, "late")
 
-    monkeypatch.setattr("keepstep.engine.rollback._since", since)
+    monkeypatch.setattr("keepstep.engine.rollback.planning._since", since)
 
     report = store.rollback("r", 1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keepstep
@@ -15,6 +15,8 @@ TO = 1
 EFFECTS = ("pay 1", "upload 1", "order 1", "pay 2", "seat 2", "upload 2")
 """Keys of the effects behind the step, oldest first."""
 KEPT = "mail 1"
+WHOLE = [(KEPT, "kept"), *((key, "undone") for key in reversed(EFFECTS))]
+"""What a rollback reports when it has come to its end, however often it was called."""
 UNDO_SECONDS_MOST = 0.004
 
 
@@ -53,15 +55,14 @@ class Undos:
         self.outside = outside
         self._chance = random.Random(outside.by) if slow else None
 
-    def given(self, mode: str, again: Collection[str] = ()) -> Mapping[str, Callable[..., Any]]:
-        """The undo of each tool; those of `again` are made again, as somebody knows that they were not made."""
-        undos: dict[str, Callable[..., Any]] = {
+    def given(self, mode: str) -> Mapping[str, Callable[..., Any]]:
+        """The undo of each tool."""
+        return {
             "pay": self._plain("pay"),
             "upload": keepstep.tool(idempotent=True)(self._plain("upload", once_per_key=True)),
             "order": self._refused_at_first,
             "seat": self._plain("seat") if mode == "sync" else self._awaited,
         }
-        return {tool: self._surely(undo) if tool in again else undo for tool, undo in undos.items()}
 
     def _plain(self, tool: str, *, once_per_key: bool = False) -> Callable[[keepstep.Done], str]:
         def undo(done: keepstep.Done) -> str:
@@ -76,17 +77,6 @@ class Undos:
         if self.outside.refuse("order", [done.key], done.idempotency_key):
             raise keepstep.NotDone("not today")
         return self._happen("order", done)
-
-    def _surely(self, undo: Callable[..., Any]) -> Callable[..., Any]:
-        @keepstep.tool(idempotent=True)
-        def again(done: keepstep.Done) -> Any:
-            return undo(done)
-
-        @keepstep.tool(idempotent=True)
-        async def again_awaited(done: keepstep.Done) -> Any:
-            return await undo(done)
-
-        return again_awaited if undo == self._awaited else again
 
     def _happen(self, tool: str, done: keepstep.Done, *, once_per_key: bool = False) -> str:
         assert done.result == f"done {done.key}"
@@ -108,20 +98,18 @@ class Operator:
         self.undos = undos
         self.mode = mode
         self.undone: list[str] = []
-        self.again: set[str] = set()
+        self.not_undone: list[str] = []
 
     def go_back(self, store: Any) -> keepstep.RollbackPlan:
         """One call."""
-        given = self.undos.given(self.mode, self.again)
-        self.again = set()
+        given, undone, not_undone = self.undos.given(self.mode), self.undone, self.not_undone
+        self.undone, self.not_undone = [], []
         try:
-            return store.rollback(RUN, TO, keep=[KEPT], undo=given, undone=self.undone)
+            return store.rollback(RUN, TO, keep=[KEPT], undo=given, undone=undone, not_undone=not_undone)
         except keepstep.RollbackRefused as refused:
-            [(key, tool, _)] = refused.hinders
-            if any(line.args == [key] for line in self.undos.outside.lines()):
-                self.undone = [key]
-            else:
-                self.again = {tool}
+            [(key, _, _)] = refused.hinders
+            is_done = any(line.args == [key] for line in self.undos.outside.lines())
+            (self.undone if is_done else self.not_undone).append(key)
             raise
 
 

@@ -21,7 +21,7 @@ def test_every_extension_code_is_on_the_page():
 def test_every_kind_that_the_engine_writes_is_named_as_written_and_no_other():
     sentence = re.search(r"This version writes (.+?)\. The others", TEXT, re.DOTALL)
     assert sentence
-    engine = "".join(path.read_text("utf-8") for path in (ROOT / "src/keepstep/engine").glob("*.py"))
+    engine = "".join(path.read_text("utf-8") for path in (ROOT / "src/keepstep/engine").rglob("*.py"))
 
     written = {kind for kind, cls in KINDS.items() if re.search(rf"\b{cls.__name__}\(", engine)}
 

@@ -68,14 +68,18 @@ def test_another_step_line_kind_tool_or_place_is_another_key():
         branch,
         key_at(),
         key_at(step=1),
-        key_at(line=2),
         Keys().numbered(Fields(), "once", "refund").key,
         Keys().numbered(Fields(), "memo", "pay").key,
+        Keys().numbered(Fields(line=2), "memo", "pay").key,
         key_of_name("pay"),
         key_of_name("pay", b"outer"),
     ]
 
     assert all(one != two for one, two in itertools.combinations(found, 2))
+
+
+def test_a_call_that_must_not_repeat_has_the_same_key_on_every_line():
+    assert key_at(line=2, step=3) == key_at(line=1, step=3)
 
 
 def test_the_same_calls_get_the_same_keys_in_every_process():

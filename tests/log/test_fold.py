@@ -246,12 +246,16 @@ def test_a_rollback_clears_what_the_abandoned_line_waited_for():
 def test_a_rollback_is_under_way_from_the_first_undo_until_the_run_has_gone_back():
     log = claimed_log(Saved(step=1, depth=1), Began(key=b"k", tool="charge"), Returned(key=b"k", began=4))
     assert log.add(UndoBegan(key=b"k", began=4, to=3)).undoing == 3
+    began = log.row.undoing_from
+    assert began == log.row.seq
     assert log.add(UndoFailed(key=b"k", began=4)).undoing == 3
     assert (log.add(Released()).status, log.row.undoing) == ("ready", 3)
     log.add(Claimed(owner="owner-2", epoch=2, reason="rollback"))
     log.add(UndoBegan(key=b"k", began=4, attempt=2, to=3))
     assert log.add(Undone(key=b"k", began=4)).undoing == 3
-    assert log.add(RolledBack(to=3, to_step=1, line=2, depth=1, jumps=[(3, 1, 1)])).undoing == 0
+    assert log.row.undoing_from == began
+    row = log.add(RolledBack(to=3, to_step=1, line=2, depth=1, jumps=[(3, 1, 1)]))
+    assert (row.undoing, row.undoing_from) == (0, 0)
 
 
 def test_what_was_undone_is_not_in_doubt_any_more():
@@ -501,12 +505,12 @@ def test_the_stored_form_of_a_row_is_pinned_to_the_byte():
         parent_run="r-0", parent_seq=5, parent_step=4, flow_version="1", flow_fingerprint=b"F", tags={"vip": True},
         created_us=1, changed_us=2, saved_us=3, at_us=4, note=5, ended=0, cancel=6,
         waits=[Wait("gate", "g-1", 7, 8, "approval", b"K", 6)], woken=True, open_effects={b"k": 10}, doubts={b"l": 11},
-        mail=[("paid", 9)], undoing=4,
+        mail=[("paid", 9)], undoing=4, undoing_from=5,
     )  # fmt: skip
     assert encode_fold(row).hex() == (
-        "dc0024a6706175736564a6726566756e64020cc4104444444444444444444444444444444403c009a4706c616ea4676f6f64"
+        "dc0025a6706175736564a6726566756e64020cc4104444444444444444444444444444444403c009a4706c616ea4676f6f64"
         "020209039293040102930909030401a3722d300504a131c4014681a3766970c3010203040500069197a467617465a3672d31"
-        "0708a8617070726f76616cc4014b06c381c4016b0a81c4016c0b9192a4706169640904"
+        "0708a8617070726f76616cc4014b06c381c4016b0a81c4016c0b9192a470616964090405"
     )
 
 

@@ -275,7 +275,7 @@ def goes_back(store: keepstep.Store) -> None:
     plan = assert_type(store.plan_rollback("back", 1, keep=["paid"], undo={"add": void}), keepstep.RollbackPlan)
     assert_type(plan.items, Sequence[keepstep.RollbackItem])
     assert_type(plan.possible, bool)
-    done = assert_type(store.rollback("back", 1, keep=(), undo=None, undone=[]), keepstep.RollbackPlan)
+    done = assert_type(store.rollback("back", 1, keep=(), undo=None, undone=[], not_undone=[]), keepstep.RollbackPlan)
     assert_type(done.items[0].outcome, str | None)
     assert_type(store.cancel("back", reason="enough", by="ann"), Literal["cancelled", "requested"])
 

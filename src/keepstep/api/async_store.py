@@ -399,14 +399,18 @@ class AsyncStore:
         keep: Sequence[str] = (),
         undo: Mapping[str, Callable[..., Any]] | None = None,
         undone: Sequence[str] = (),
+        not_undone: Sequence[str] = (),
     ) -> RollbackPlan:
         """Undo the effects since a step, newest first, and let the run continue from there, on a new line.
 
         An effect that nothing undoes stops it before anything is done (`RollbackRefused`), unless `keep` names its key.
         `undo` gives functions by tool, where the tools do not say what undoes them. Cut off, it goes on when it is
-        called again; `undone` names the effects of which you know that their undo, which was cut off, was done.
+        called again. Nobody knows whether an undo that was cut off was done, unless it is idempotent or can be asked
+        (`reconcile`): `undone` names the effects of which you know that it was, `not_undone` those of which it was not.
         """
-        return await rollback.rollback(self._session.engine, run_id, to, keep=keep, undo=undo, undone=undone)
+        return await rollback.rollback(
+            self._session.engine, run_id, to, keep=keep, undo=undo, undone=undone, not_undone=not_undone
+        )
 
     # --- the store itself --------------------------------------------------------------------------------------
 

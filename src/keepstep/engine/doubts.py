@@ -6,7 +6,7 @@ asked; otherwise a person is, through a gate, unless the caller wants `EffectInD
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -57,12 +57,16 @@ class Doubt:
     attempt: int
 
 
+Found = Happened | NotDone | type[NotDone] | None
+"""What the outside says of an effect in doubt; None when it does not know."""
+
+
 async def give_verdict(claim: Claim, call: Call, past: Past, error: Exception | None = None) -> Verdict:
     """Find out about an effect in doubt; raises `EffectInDoubt` (from the error that made it so) when nobody knows."""
     if call.policy.idempotent:
         return AGAIN
     if call.policy.reconcile is not None:
-        answer = await _ask_outside(claim, call, past)
+        answer = await ask_outside(claim.engine, call.policy.reconcile, _doubt(claim, call, past))
         if isinstance(answer, Happened):
             return await _settle(claim, past, happened=True, result=answer.result)
         if answer is not None:
@@ -81,25 +85,27 @@ async def _told(claim: Claim, past: Past, error: Exception | None) -> Verdict:
     return Happened(now.value()) if now.is_done else None
 
 
-async def _ask_outside(claim: Claim, call: Call, past: Past) -> Happened | NotDone | type[NotDone] | None:
-    body, reconcile = past.began_body, call.policy.reconcile
-    assert reconcile is not None
+def _doubt(claim: Claim, call: Call, past: Past) -> Doubt:
     args, kwargs = past.arguments
-    doubt = Doubt(
+    return Doubt(
         claim.run_id,
         past.name,
-        body.get("idempotency_key", ""),
+        past.began_body.get("idempotency_key", ""),
         call.tool,
-        body.get("target"),
+        past.began_body.get("target"),
         args,
         kwargs,
         past.attempt,
     )
-    answer = await claim.engine.runtime.call(lambda: reconcile(doubt))
+
+
+async def ask_outside(engine: Engine, reconcile: Callable[..., Any], doubt: Doubt) -> Found:
+    """What a tool's own `reconcile` says of an effect in doubt."""
+    answer = await engine.runtime.call(lambda: reconcile(doubt))
     if answer is None or answer is NotDone or isinstance(answer, Happened | NotDone):
         return answer
     raise BadInput(
-        f"reconcile= of {call.tool} returned {shown(answer)}; return keepstep.Happened(result), keepstep.NotDone, or "
+        f"reconcile= of {doubt.tool} returned {shown(answer)}; return keepstep.Happened(result), keepstep.NotDone, or "
         "None when it does not know."
     )
 

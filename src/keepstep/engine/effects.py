@@ -31,7 +31,7 @@ from keepstep.engine.context import Engine
 from keepstep.engine.doubts import AGAIN, Happened, Verdict, find_same, give_verdict, witness
 from keepstep.engine.error_form import error_form
 from keepstep.engine.keys import PLACE, digest
-from keepstep.engine.past import Past, past_of, real_of
+from keepstep.engine.past import Past, past_of, real_of, written_past
 from keepstep.engine.undos import know
 from keepstep.engine.work import Standing
 from keepstep.errors import (
@@ -104,9 +104,10 @@ async def once(claim: Claim, call: Call) -> Any:
     with claim.work.once(claim.row, call) as standing:
         past = await past_of(claim.engine, claim.run_id, standing.key, call.arguments)
         if past is not None and _is_changed(call, past):
-            if past.entry.how != "inherited" or not past.is_done:
+            whose = _whose(claim, call, past)
+            if whose is None or not past.is_done:
                 raise ArgumentsChanged(claim.run_id, standing.name, past.shown, call.shown)
-            return await _start(claim, _asking_first(call, past), standing)
+            return await _start(claim, _asking_first(call, past, whose), standing, past.attempt + 1)
         if past is not None and past.is_done:
             return past.value()
         if past is not None and not past.is_free:
@@ -279,8 +280,7 @@ async def _failed(claim: Claim, call: Call, standing: Standing, seq: int, error:
         raise
     if certain:
         return None
-    past = await past_of(engine, claim.run_id, key)
-    assert past is not None, "it was just written"
+    past = await written_past(engine, claim.run_id, key)
     return await give_verdict(claim, call, past, error)
 
 
@@ -319,9 +319,19 @@ def _is_changed(call: Call, past: Past) -> bool:
     return before is not None and before != call.arguments and past.entry.how != "undone"
 
 
-def _asking_first(call: Call, past: Past) -> Call:
-    """In a fork, a call that its parent made with other arguments: somebody has to say that it is another one."""
-    prompt = call.policy.approve or f"The run that this one was forked from did {past.shown}. Do {call.shown} here?"
+def _whose(claim: Claim, call: Call, past: Past) -> str | None:
+    """Who made a call that comes with other arguments now; None when it is this one, which must not change."""
+    if past.entry.how == "inherited":
+        return "The run that this one was forked from"
+    is_named = call.policy.key is not None or call.tool_key is not None
+    if not is_named and getattr(past.began, "line", claim.row.line) != claim.row.line:
+        return "This run, before it went back and kept that,"
+    return None
+
+
+def _asking_first(call: Call, past: Past, whose: str) -> Call:
+    """Somebody has to say that a call is another one than that which was made with other arguments."""
+    prompt = call.policy.approve or f"{whose} did {past.shown}. Do {call.shown} here?"
     return replace(call, policy=structs.replace(call.policy, approve=prompt))
 
 

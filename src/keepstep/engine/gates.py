@@ -24,7 +24,7 @@ from keepstep.engine.fields import Form, validate
 from keepstep.engine.keys import digest
 from keepstep.engine.looks import GateLook, PageOf
 from keepstep.engine.moments import moment
-from keepstep.engine.past import Past, past_of, read
+from keepstep.engine.past import Past, past_of, read, written_past
 from keepstep.engine.pauses import check_outside, pause
 from keepstep.engine.rows import check_cursor, check_page, check_truth
 from keepstep.errors import (
@@ -34,7 +34,6 @@ from keepstep.errors import (
     InvalidAnswer,
     NoSuchGate,
     NoSuchRun,
-    RunGone,
     shown,
 )
 from keepstep.log.chain import DIGEST_BYTES
@@ -131,8 +130,7 @@ async def answer_to(
         record = Asked(gate=gate_id(claim.run_id, key), key=key, about=about, until_us=until_us, effect=effect)
         asked = Draft(record, body)
         await claim.writer.write(lambda row: [*before, asked])
-        past = await past_of(engine, claim.run_id, key)
-        assert past is not None, "it was just asked"
+        past = await written_past(engine, claim.run_id, key)
     poll = POLL_SECONDS_FIRST
     while not past.entry.ended:
         if _has_expired(past, engine):
@@ -143,10 +141,7 @@ async def answer_to(
             await engine.runtime.pause(poll)
             poll = min(poll * 1.5, POLL_SECONDS_MOST)
             await claim.writer.write(lambda row: [])  # raises if a heartbeat saw that the claim is lost
-        again = await past_of(engine, claim.run_id, key)
-        if again is None:
-            raise RunGone(claim.run_id)
-        past = again
+        past = await written_past(engine, claim.run_id, key)
     return past
 
 

@@ -2,9 +2,12 @@
 
     memo            line, step, function, arguments, and which of the equal calls it is
     once with key   that key, in this run
-    once without    line, step, function, and which of its calls it is
+    once without    step, function, and which of its calls it is
 
 A call made inside another effect stands under that one's key; a branch of `gather` under the branch.
+
+The line is in no key of a `once`: what a rollback undid is free to be made again, and what it kept is found on the new
+line. Everything else (a memo, a question, a sleep) is made anew there.
 """
 
 from __future__ import annotations
@@ -83,7 +86,8 @@ class Keys:
     def base(self, row: Fields, kind: str, *material: Any) -> bytes:
         """What equal calls at one step have in common."""
         place = self.place
-        return digest(kind, place.outer, place.branch, row.line, row.step, *material)
+        line = 0 if kind == "once" else row.line
+        return digest(kind, place.outer, place.branch, line, row.step, *material)
 
     def numbered(self, row: Fields, kind: str, *material: Any, arguments: bytes = b"") -> Numbered:
         """Which of the equal calls the next one is."""

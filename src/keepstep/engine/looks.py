@@ -162,7 +162,7 @@ class RollbackItem(msgspec.Struct, frozen=True):
     target: str | None
     began: datetime
     action: str
-    """`undo`, `keep`, `cannot` or `doubt` (nobody knows whether it was undone before)."""
+    """`undo`, `keep`, `cannot`, `doubt` (nobody knows whether it was undone), or `undone` (before it was cut off)."""
     why: str | None
     outcome: str | None = None
     """`undone` or `kept`, once it was carried out."""
@@ -179,7 +179,7 @@ class RollbackPlan(msgspec.Struct, frozen=True):
     @property
     def possible(self) -> bool:
         """Nothing stands against it."""
-        return all(one.action in ("undo", "keep") for one in self.items)
+        return all(one.action in ("undo", "keep", "undone") for one in self.items)
 
 
 class Outcome(msgspec.Struct, frozen=True):

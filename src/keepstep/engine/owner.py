@@ -60,6 +60,10 @@ class Ownership:
                 self._owner = owner
         return self._owner
 
+    def is_me(self, owner: str) -> bool:
+        """Whether this is this owner's id."""
+        return owner == self._owner
+
     @contextmanager
     def entering(self, run_id: str | None) -> Generator[None]:
         """While a claim is made: a run that names this owner and has no writer is not left behind yet."""

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from keepstep.engine.bodies import checked, damaged, from_body
 from keepstep.engine.context import Engine
-from keepstep.errors import CannotStore, shown
+from keepstep.errors import CannotStore, RunGone, shown
 from keepstep.log.chain import Stored
 from keepstep.log.ledger import LedgerEntry
 from keepstep.log.records import AnyRecord, Began, Inherited, Returned, Settled
@@ -103,13 +103,19 @@ async def past_of(engine: Engine, run_id: str, key: bytes, arguments: bytes | No
     return next(iter(await read(engine, run_id, found)), None)
 
 
+async def written_past(engine: Engine, run_id: str, key: bytes) -> Past:
+    """What is known under a key that was written; raises `RunGone` when the run was deleted since."""
+    past = await past_of(engine, run_id, key)
+    if past is None:
+        raise RunGone(run_id)
+    return past
+
+
 async def real_of(engine: Engine, run_id: str, past: Past) -> Past:
     """What this one is in doubt with; itself, when it began itself."""
     if not past.is_alias:
         return past
-    real = await past_of(engine, run_id, getattr(past.began, "key", b""))
-    assert real is not None, "an alias names what began"
-    return real
+    return await written_past(engine, run_id, getattr(past.began, "key", b""))
 
 
 async def read(engine: Engine, run_id: str, entries: Sequence[LedgerEntry]) -> list[Past]:

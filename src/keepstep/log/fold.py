@@ -107,6 +107,8 @@ class Fields(msgspec.Struct, array_like=True, kw_only=True):
     """(name, seq) of messages that came and were not taken yet."""
     undoing: int = 0
     """Seq of the checkpoint that a rollback under way goes back to."""
+    undoing_from: int = 0
+    """Seq at which that rollback began."""
 
 
 class Fold(Fields, frozen=True):  # pyright: ignore[reportGeneralTypeIssues]  # msgspec allows a frozen view
@@ -203,7 +205,7 @@ def _rolled_back(row: Folding, record: RolledBack) -> None:
     row.step, row.next, row.label, row.version = record.to_step, record.next, record.label, record.version
     row.saved, row.depth, row.jumps = record.to, record.depth, list(record.jumps)
     row.line = row.lines = record.line
-    row.undoing = 0
+    row.undoing = row.undoing_from = 0
     row.waits = []
 
 
@@ -317,6 +319,7 @@ def _took(row: Folding, record: Took) -> None:
 
 def _undo_began(row: Folding, record: UndoBegan) -> None:
     row.undoing = record.to
+    row.undoing_from = row.undoing_from or record.seq
 
 
 _TAKE: dict[str, Callable[[Folding, Any], bool | None]] = {
