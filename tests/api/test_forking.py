@@ -223,7 +223,10 @@ def test_a_repeated_fork_does_not_disturb_the_branch(parent):
     assert parent.fork("r", at=3, edits={"n": 7}, id="r-b").state == {"n": 8}
 
 
-@pytest.mark.parametrize("again", [{"at": 2}, {"at": 3, "edits": {"n": 8}}, {"at": 3}])
+@pytest.mark.parametrize(
+    "again",
+    [{"at": 2}, {"at": 3, "edits": {"n": 8}}, {"at": 3}, {"at": 3, "edits": {"n": 7}, "effects": "fresh"}],
+)
 def test_another_fork_of_the_same_id_is_refused(parent, again):
     parent.fork("r", at=3, edits={"n": 7}, id="r-b")
 

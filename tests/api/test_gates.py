@@ -3,6 +3,7 @@
 # ruff: noqa: PT012 - what happens inside a block, and how it leaves, is what is tested
 
 import asyncio
+import functools
 import random
 import threading
 from contextlib import suppress
@@ -985,6 +986,9 @@ def test_a_run_that_is_deleted_the_moment_it_has_asked_is_gone(place, verb, monk
 
 # --- gather ----------------------------------------------------------------------------------------------------------
 
+on_a_loop = pytest.mark.parametrize("place", ["memory-async", "dir-async", "sqlite-async"], indirect=True)
+"""What is about the tasks of an event loop."""
+
 
 def test_a_pause_in_a_gather_waits_for_the_others_and_their_results_are_recorded(place):
     worker, person = place.open(), place.open()
@@ -1060,10 +1064,103 @@ def test_all_questions_of_a_gather_are_asked_at_once(store):
     assert sorted(store.gate(gate).prompt for gate in outcome.gates) == [f"Question {number}?" for number in range(4)]
 
 
-def test_all_questions_of_tasks_are_asked_at_once(place):
-    if place.mode == "sync":
-        pytest.skip("tasks are of an event loop")
+def with_tasks(place, *works):
+    """Carry a run whose block makes each of these calls as a task of a TaskGroup."""
 
+    async def main():
+        async with keepstep.open_async(place.url, clock=place.clock, lease=LEASE_SECONDS) as store:
+
+            async def work(run):
+                async with asyncio.TaskGroup() as tasks:
+                    made = [tasks.create_task(one(run)) for one in works]
+                return [one.result() for one in made]
+
+            return await store.carry(work, "r", "w")
+
+    return asyncio.run(main())
+
+
+@on_a_loop
+def test_a_task_group_that_pauses_lets_the_effects_under_way_end_first(place):
+    store = place.open()
+    calls = []
+    started = asyncio.Event()
+
+    async def pay():
+        started.set()
+        while not await asked():  # noqa: ASYNC110 - it ends when its caller wants to leave
+            await asyncio.sleep(0.001)
+        calls.append("paid")
+        return "paid"
+
+    async def asked():
+        return bool((await asyncio.to_thread(store.look, "r")).gates)
+
+    async def ask(run):
+        await started.wait()
+        return await run.ask("Go on?")
+
+    outcome = with_tasks(place, lambda run: run.using(key="k").once(pay), ask)
+    assert (outcome.status, outcome.error) == ("paused", None)
+    assert [one.status for one in store.effects("r")] == ["returned"]
+    store.answer(outcome.gates[0], "yes")
+
+    assert with_tasks(place, lambda run: run.using(key="k").once(pay), ask).result == ["paid", "yes"]
+    assert calls == ["paid"]
+
+
+@on_a_loop
+def test_tasks_that_all_wait_pause_at_once(place):
+    store = place.open()
+
+    async def slow():
+        raise TimeoutError
+
+    outcome = with_tasks(
+        place,
+        lambda run: run.ask("One?"),
+        lambda run: run.using(key="a", approve="Two?").once(slow),
+        lambda run: run.using(key="b").once(slow),
+    )
+
+    assert outcome.status == "paused"
+    assert sorted(store.gate(gate).about for gate in outcome.gates) == ["approval", "doubt", "question"]
+
+
+@on_a_loop
+def test_a_task_that_fails_beside_one_that_pauses_fails_the_run(place):
+    store = place.open()
+
+    async def fail(run):
+        with pytest.raises(asyncio.CancelledError):  # the other one has paused, and its group cuts this one off
+            await asyncio.sleep(3600)
+        raise ValueError("broken")
+
+    outcome = with_tasks(place, lambda run: run.ask("Go on?"), fail)
+
+    assert outcome.status == "failed"
+    assert isinstance(outcome.error, ExceptionGroup)
+    assert "broken" in store.look("r").error["traceback"]
+
+
+@on_a_loop
+def test_a_question_inside_nested_effects_in_doubt_pauses_at_once(place):
+    store = place.open()
+
+    async def slow():
+        raise TimeoutError
+
+    async def outer(run):
+        return await run.once(slow)
+
+    outcome = with_tasks(place, lambda run: run.using(key="k").once(functools.partial(outer, run)))
+
+    assert outcome.status == "paused"
+    assert [store.gate(gate).about for gate in outcome.gates] == ["doubt"]
+
+
+@on_a_loop
+def test_all_questions_of_tasks_are_asked_at_once(place):
     async def main():
         async with keepstep.open_async(place.url, clock=place.clock, lease=LEASE_SECONDS) as store:
 

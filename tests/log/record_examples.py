@@ -49,7 +49,7 @@ EXAMPLES: dict[str, Record] = {
     for one in (
         Opened(
             workflow="refund", incarnation=2, parent_run="r-0", parent_seq=5, parent_step=4, flow_version="2026-01",
-            flow_fingerprint=b"F" * 16, **COMMON,
+            flow_fingerprint=b"F" * 16, effects="ask", **COMMON,
         ),
         Saved(
             step=9, next="plan", label="before refund", line=2, parent=6, depth=12, jump=3, jump_step=4, frame=2,

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from keepstep.api.leaving import but_own, is_own
 from keepstep.engine.checkpoints import Tape
 from keepstep.engine.claims import Claim
 from keepstep.engine.shape import Shape
@@ -88,8 +89,16 @@ class Held:
         return f"<{type(self).__name__} {self.id!r} of {self.workflow!r}, step {self.step}, epoch {self.epoch}>"
 
     def _is_own(self, error: BaseException | None) -> bool:
-        """Whether what leaves the block is this run's own pause or cancelling, which ends there."""
-        return error is not None and (error is self._claim.work.latch or error is self._claim.writer.cancelled)
+        """Whether what leaves the block is this run's own pause or cancelling, which ends there.
+
+        Raises what else there is in a group of which it is a part.
+        """
+        if error is None:
+            return False
+        left = but_own(self._claim, error)
+        if left is not error and not is_own(self._claim, left):
+            raise left from None
+        return is_own(self._claim, left)
 
     def _inherited(self, verb: str) -> Claim:
         """The claim, unless this process got the handle by a fork."""

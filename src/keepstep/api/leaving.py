@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from typing import Any, cast
 
 from keepstep.engine.bodies import to_body
 from keepstep.engine.claims import Claim, close, fail, release
@@ -21,6 +22,7 @@ async def leave(claim: Claim, error: BaseException | None, interrupts: tuple[typ
     """
     if not claim.open:
         return
+    error = None if error is None else but_own(claim, error)
     if claim.writer.lost is not None or isinstance(error, ClaimLost | RunGone):
         close(claim)
         return
@@ -33,6 +35,22 @@ async def leave(claim: Claim, error: BaseException | None, interrupts: tuple[typ
         await _despite(error, release(claim, "interrupted"))
     else:
         await _despite(error, _fail(claim, error))
+
+
+def is_own(claim: Claim, error: BaseException) -> bool:
+    """Whether this is the run's own pause or cancelling."""
+    return error is claim.work.latch or error is claim.writer.cancelled
+
+
+def but_own(claim: Claim, error: BaseException) -> BaseException:
+    """What leaves the block besides the run's own pause or cancelling, which a TaskGroup hands over in a group."""
+    given: Any = error
+    if not isinstance(given, BaseExceptionGroup):
+        return error
+    own, others = cast("BaseExceptionGroup[BaseException]", given).split(lambda one: is_own(claim, one))
+    if own is None:
+        return error
+    return others or claim.work.latch or claim.writer.cancelled or error
 
 
 async def _fail(claim: Claim, error: BaseException) -> None:

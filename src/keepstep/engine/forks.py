@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 from keepstep.codec.difference import difference
 from keepstep.codec.framer import Framer
 from keepstep.codec.parts import Parts, join
+from keepstep.engine.bodies import written_head
 from keepstep.engine.checkpoints import Loaded, SaveDraft, Tape, cut, load
 from keepstep.engine.context import Engine
 from keepstep.engine.decisions import decide
@@ -46,7 +47,7 @@ async def fork(
     new_id: str | None,
     effects: Inheritance,
 ) -> str:
-    """Start a new run from a checkpoint; returns its id. With the same id and edits it can be repeated."""
+    """Start a new run from a checkpoint; returns its id. With the same id, edits and effects it can be repeated."""
     check_inheritance(effects)
     _, row = await find(engine, run_id)
     target = _name(engine, run_id) if new_id is None else new_id
@@ -60,9 +61,9 @@ async def fork(
         version=loaded.head.version if edits is None else max(shape.version, loaded.head.version),
     )  # fmt: skip
     inherited = await inherit(engine, run_id, effects)
-    committed = await decide(engine, target, _Fork(run_id, row, loaded, draft, inherited))
+    committed = await decide(engine, target, _Fork(run_id, row, loaded, draft, effects, inherited))
     if committed.append is None:
-        await _must_be_equal(engine, target, parts)
+        await _must_be_equal(engine, target, parts, effects)
     return target
 
 
@@ -113,6 +114,7 @@ class _Fork:
     parent: Fold
     loaded: Loaded
     draft: SaveDraft
+    effects: Inheritance
     inherited: Sequence[Draft]
 
     def __call__(self, view: View) -> Sequence[Draft]:
@@ -135,6 +137,7 @@ class _Fork:
             parent_step=head.step,
             flow_version=self.parent.flow_version,
             flow_fingerprint=self.parent.flow_fingerprint,
+            effects=self.effects,
         )
         drafts = [Draft(opened), *self.draft(Fold(), ahead=1)]
         if self.parent.tags:
@@ -142,8 +145,15 @@ class _Fork:
         return [*drafts, *self.inherited]
 
 
-async def _must_be_equal(engine: Engine, run_id: str, parts: Parts) -> None:
-    """A repeated fork must be the same fork: its first state tells."""
+async def _must_be_equal(engine: Engine, run_id: str, parts: Parts, effects: Inheritance) -> None:
+    """A repeated fork must be the same fork: its first two records tell."""
+    opened = await written_head(engine, run_id, 1)
+    if isinstance(opened, Opened) and opened.effects != effects:
+        raise RunExists(
+            f"Run {run_id!r} was forked from the same checkpoint with effects={opened.effects!r}. "
+            "Give this fork another id.",
+            run_id,
+        )
     first = await load(engine, run_id, 2)
     if first.parts != parts and difference(join(first.parts, engine.registry), join(parts, engine.registry)):
         raise RunExists(

@@ -136,7 +136,7 @@ async def answer_to(
         if _has_expired(past, engine):
             await claim.writer.write(lambda row: _expire(row, key))
         elif not waits:
-            pause(claim)
+            await pause(claim, calls=int(effect is not None))
         else:
             await engine.runtime.pause(poll)
             poll = min(poll * 1.5, POLL_SECONDS_MOST)

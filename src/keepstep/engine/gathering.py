@@ -31,7 +31,7 @@ async def gather(claim: Claim, calls: Sequence[Any]) -> list[Any]:
         if claim.writer.cancelled in errors:
             first = claim.writer.cancelled  # in async, the others were interrupted because of it
         elif isinstance(first, Pause):
-            pause(claim)  # the branches have ended: now the run waits
+            await pause(claim)  # the branches have ended: now the run waits
         _note_others(first, errors)
         raise first
     return [value for value, _ in outcomes]

@@ -34,6 +34,8 @@ class Place(NamedTuple):
     branch: tuple[int, ...] = ()
     keys: Keys | None = None
     """Of which claim: a tool may hold another run, in which none of this is so."""
+    depth: int = 0
+    """Inside how many effects."""
 
 
 PLACE: ContextVar[Place] = ContextVar("keepstep place", default=Place())  # noqa: B039 - it never changes

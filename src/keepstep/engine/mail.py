@@ -49,7 +49,7 @@ async def sleep_until(claim: Claim, until_us: int | None, seconds: float | None)
     if due_us <= engine.clock.now_us():
         return
     await claim.writer.write(lambda row: _waiting(row, Slept(key=key, until_us=due_us)))
-    pause(claim)
+    await pause(claim)
 
 
 async def receive(claim: Claim, name: str, seconds: float | None) -> Any:
@@ -78,7 +78,7 @@ async def receive(claim: Claim, name: str, seconds: float | None) -> Any:
 
     await claim.writer.write(rule)
     if not taken:
-        pause(claim)
+        await pause(claim)
     return await _message(claim, name, taken[0])
 
 

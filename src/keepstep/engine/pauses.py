@@ -8,16 +8,24 @@ from keepstep.engine.claims import Claim
 from keepstep.errors import Pause, WrongUse
 
 DRAIN_SECONDS = 30.0
-"""How long the end of a block waits for effects under way in other threads or tasks; after that they are in doubt."""
+"""How long a pause, and the end of a block, wait for effects under way beside them; after that these are in doubt."""
 POLL_SECONDS = 0.01
 
 
-def pause(claim: Claim) -> NoReturn:
-    """The run waits from now on: every later call in it raises the same.
+async def pause(claim: Claim, *, calls: int = 0) -> NoReturn:
+    """The run waits from now on: every later call in it raises the same, once the effects under way have ended.
 
-    In a branch of a gather that begins when the gather ends, because the other branches come to their end first.
+    They have to end first, because whoever started them beside this one may cut them off when this one raises (an
+    `asyncio.TaskGroup` does). In a branch of a gather the pause begins when the gather ends, with all of its branches.
+    `calls` is 1 when it is a call itself that has to wait.
     """
-    raise Pause(claim.run_id) if claim.work.place.branch else claim.work.halt()
+    place = claim.work.place
+    if place.branch:
+        raise Pause(claim.run_id)
+    latch = claim.work.halt()
+    with claim.work.resting(place.depth + calls):
+        await drain(claim)
+    raise latch
 
 
 def check_outside(claim: Claim, what: str, instead: str) -> None:

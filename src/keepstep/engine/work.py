@@ -28,6 +28,11 @@ class Work:
         self._mutex = mutex
         self._keys = Keys()
         self._flying: set[bytes] = set()
+        """What calls under way are known by, so that an equal one is refused."""
+        self._calls = 0
+        """How many calls that must not repeat are under way,"""
+        self._resting = 0
+        """and how many of them only wait for the run to pause."""
         self.latch: Pause | Cancelled | None = None
         """Set once the run has to wait, or to end: every later call raises it."""
 
@@ -37,8 +42,8 @@ class Work:
 
     @property
     def flying(self) -> bool:
-        """Whether anything is under way."""
-        return bool(self._flying)
+        """Whether anything is under way that will come to an end by itself."""
+        return self._calls > self._resting
 
     def halt(self) -> Pause | Cancelled:
         """From now on every call raises this."""
@@ -53,7 +58,18 @@ class Work:
 
     def inside(self, key: bytes) -> Place:
         """The place inside an effect."""
-        return Place(key, keys=self._keys)
+        return Place(key, keys=self._keys, depth=self.place.depth + 1)
+
+    @contextmanager
+    def resting(self, count: int) -> Generator[None]:
+        """While so many calls, one inside the other, only wait for the run to pause."""
+        with self._mutex:
+            self._resting += count
+        try:
+            yield
+        finally:
+            with self._mutex:
+                self._resting -= count
 
     def is_flying(self, key: bytes) -> bool:
         """Whether a call with this key is under way here."""
@@ -92,12 +108,14 @@ class Work:
         with self._mutex:
             standing, marks, numbered = self._stand(row, call)
             self._flying |= marks
+            self._calls += 1
         try:
             with self._made_again(numbered):
                 yield standing
         finally:
             with self._mutex:
                 self._flying -= marks
+                self._calls -= 1
 
     @contextmanager
     def _made_again(self, numbered: Numbered | None) -> Generator[None]:

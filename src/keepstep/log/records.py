@@ -53,6 +53,8 @@ class Opened(Record, tag="opened", frozen=True, array_like=True, kw_only=True):
     parent_step: int = 0
     flow_version: str | None = None
     flow_fingerprint: bytes | None = None
+    effects: str | None = None
+    """Of a fork: what it does about its parent's effects: `ask`, `reuse` or `fresh`."""
 
 
 class Saved(Record, tag="saved", frozen=True, array_like=True, kw_only=True):
