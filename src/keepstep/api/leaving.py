@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any, cast
 
-from keepstep.engine.bodies import to_body
 from keepstep.engine.claims import Claim, close, fail, release
-from keepstep.engine.error_form import error_form
 from keepstep.engine.pauses import drain
 from keepstep.errors import Cancelled, ClaimLost, KeepstepError, Pause, RunGone, TooLarge
 
@@ -55,11 +53,10 @@ def but_own(claim: Claim, error: BaseException) -> BaseException:
 
 async def _fail(claim: Claim, error: BaseException) -> None:
     try:
-        body = to_body(claim.engine, error_form(error), "error")
+        await fail(claim, error)
     except TooLarge:
         await release(claim, "interrupted")
         raise
-    await fail(claim, type(error).__qualname__, body)
 
 
 async def _despite(error: BaseException, act: Awaitable[None]) -> None:

@@ -12,7 +12,7 @@ from keepstep.api.places import store_for
 from keepstep.api.session import Session, settings
 from keepstep.api.store import Store
 from keepstep.codec.registry import Registry
-from keepstep.engine.context import Limits
+from keepstep.engine.context import Limits, Redact
 from keepstep.errors import WrongUse
 from keepstep.runtime.clock import Clock, SystemClock
 from keepstep.runtime.ids import SystemIds
@@ -34,15 +34,20 @@ def open(  # noqa: A001 - keepstep.open reads as it should
     interrupts: tuple[type[BaseException], ...] = (),
     registry: Registry | None = None,
     limits: Limits | None = None,
+    redact: Redact | None = None,
     clock: Clock | None = None,
 ) -> Store:
     """Open a store, and create it if there is none.
 
     `lease`: how long a frozen process keeps its runs (a dead one on this machine loses them at once). `interrupts`:
     exceptions that leave a run `ready` instead of `failed`. `registry`: the classes that may be stored and read.
+    `redact`: a function of a value and of what it is (`state`, `arguments`, `result`, `error`, `question`, `answer`,
+    `message`, `note`, `reason`), which returns what is written in its place.
     """
     time = SystemClock() if clock is None else clock
-    options = settings(time, SystemIds(), registry=registry, limits=limits, lease=lease, interrupts=interrupts)
+    options = settings(
+        time, SystemIds(), registry=registry, limits=limits, redact=redact, lease=lease, interrupts=interrupts
+    )
     store = store_for(place, time, read_only=read_only)
     if not store.blocking:
         raise WrongUse(f"The store {store.url} needs an event loop; use keepstep.open_async().")
@@ -97,6 +102,7 @@ def open_async(
     interrupts: tuple[type[BaseException], ...] = (),
     registry: Registry | None = None,
     limits: Limits | None = None,
+    redact: Redact | None = None,
     clock: Clock | None = None,
 ) -> Opening:
     """The same as `open`, for an event loop: `async with keepstep.open_async("runs.db") as store`."""
@@ -104,6 +110,8 @@ def open_async(
     return Opening(
         place,
         read_only,
-        lambda: settings(time, SystemIds(), registry=registry, limits=limits, lease=lease, interrupts=interrupts),
+        lambda: settings(
+            time, SystemIds(), registry=registry, limits=limits, redact=redact, lease=lease, interrupts=interrupts
+        ),
         time,
     )

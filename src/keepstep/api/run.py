@@ -13,7 +13,6 @@ from keepstep.api.held import Held
 from keepstep.api.leaving import leave
 from keepstep.api.using import Using, said
 from keepstep.engine import claims, marks, saves
-from keepstep.engine.bodies import to_body
 from keepstep.engine.fields import form
 from keepstep.engine.gates import NO_DEFAULT, Question, ask
 from keepstep.engine.gathering import gather
@@ -39,8 +38,7 @@ class Run(Held):
 
     def finish(self, result: Any = None) -> None:
         """End the run with a result; durable when this returns."""
-        claim = self._claimed("finish")
-        drive(claims.finish(claim, to_body(claim.engine, result, "result")))
+        drive(claims.finish(self._claimed("finish"), result))
 
     def note(self, value: Any) -> None:
         """Remark on the progress; `look(...).note` shows the last remark."""

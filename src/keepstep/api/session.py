@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 from keepstep.api.durations import Duration, seconds
 from keepstep.codec.registry import DEFAULT, Registry
+from keepstep.engine.calls import is_awaited
 from keepstep.engine.checkpoints import Tapes
 from keepstep.engine.claims import claim_of, giving_back, release
-from keepstep.engine.context import Engine, Ids, Limits, Runtime
+from keepstep.engine.context import Engine, Ids, Limits, Redact, Runtime
 from keepstep.engine.owner import Ownership
 from keepstep.errors import BadInput, KeepstepError, WrongUse, shown
 from keepstep.runtime.clock import Clock
@@ -34,6 +35,7 @@ class Settings(NamedTuple):
     ids: Ids
     registry: Registry
     limits: Limits
+    redact: Redact | None
     lease_seconds: float
     interrupts: tuple[type[BaseException], ...]
 
@@ -44,6 +46,7 @@ def settings(
     *,
     registry: Registry | None,
     limits: Limits | None,
+    redact: Redact | None,
     lease: Duration,
     interrupts: tuple[type[BaseException], ...],
 ) -> Settings:
@@ -52,13 +55,19 @@ def settings(
     for kind in kinds:
         if not (isinstance(kind, type) and issubclass(kind, BaseException)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise BadInput(f"interrupts= has {shown(kind)}; give exception classes.")
-    _check(clock, registry, limits)
+    _check(clock, registry, limits, redact)
     return Settings(
-        clock, ids, registry or DEFAULT, limits or Limits(), seconds(lease, "lease", least=LEASE_SECONDS_LEAST), kinds
+        clock,
+        ids,
+        registry or DEFAULT,
+        limits or Limits(),
+        redact,
+        seconds(lease, "lease", least=LEASE_SECONDS_LEAST),
+        kinds,
     )
 
 
-def _check(clock: Any, registry: Any, limits: Any) -> None:
+def _check(clock: Any, registry: Any, limits: Any, redact: Any) -> None:
     """Refuse what would only fail later, somewhere in the depths."""
     if isinstance(clock, type) or not all(callable(getattr(clock, verb, None)) for verb in CLOCK_VERBS):
         raise BadInput(f"clock= is {shown(clock)}; give a clock, such as keepstep.testing.Clock().")
@@ -66,6 +75,8 @@ def _check(clock: Any, registry: Any, limits: Any) -> None:
         raise BadInput(f"registry= is {shown(registry)}; give a keepstep.Registry().")
     if limits is not None and not isinstance(limits, Limits):
         raise BadInput(f"limits= is {shown(limits)}; give keepstep.Limits(...).")
+    if redact is not None and (not callable(redact) or is_awaited(redact)):
+        raise BadInput(f"redact= is {shown(redact)}; give a plain function of a value and of what it is.")
     for name, most in (limits or Limits())._asdict().items():
         if isinstance(most, bool) or not isinstance(most, int) or most < 0:
             raise BadInput(f"limits= has {name}={shown(most)}; give a whole number from 0 up.")
@@ -131,6 +142,7 @@ class Session:
             limits=options.limits,
             tapes=Tapes(options.limits, runtime.mutex()),
             ownership=ownership,
+            redact=options.redact,
         )
 
     def _start_heart(self, owner: str, heard: Callable[[Renewal], None]) -> Heartbeat:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, NamedTuple, cast
 
-from keepstep.engine.bodies import to_body
+from keepstep.engine.bodies import redacted, to_body, told_arguments
 from keepstep.engine.calls import Call
 from keepstep.engine.claims import Claim
 from keepstep.engine.gates import answer_to, gate_id
@@ -37,11 +37,11 @@ async def approve(claim: Claim, call: Call, standing: Standing, attempt: int) ->
     check_outside(claim, f"{call.tool}() has to be approved and was called", "Call it before or after that.")
     key = digest("approval", standing.key, call.arguments, attempt)
     body: dict[str, Any] = {
-        "prompt": policy.approve,
+        "prompt": redacted(claim.engine, policy.approve, "question"),
         "schema": _schema(call),
         "tool": call.tool,
         "target": policy.target,
-        "arguments": [list(call.args), dict(call.kwargs)],
+        "arguments": told_arguments(claim.engine, call.args, call.kwargs),
     }
     if policy.default is not None:
         body["default"] = {"approve": policy.default}

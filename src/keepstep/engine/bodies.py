@@ -2,17 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 from keepstep.codec.envelope import pack, unpack
 from keepstep.codec.values import decode, encode
 from keepstep.engine.context import Engine
+from keepstep.engine.error_form import error_form
 from keepstep.errors import CannotStore, Damaged, StoreError, TooLarge
 from keepstep.log.chain import Stored, Walk, digest_of
 from keepstep.log.records import AnyRecord, decode_head
 
 HEADS_BEFORE = 2
 """Heads read besides the one that is meant, to see whether it is the one that was written."""
+
+
+def redacted(engine: Engine, value: Any, what: str) -> Any:
+    """What is written in place of a value that the user gave."""
+    if engine.redact is None:
+        return value
+    try:
+        return engine.redact(value, what)
+    except Exception as error:
+        raise CannotStore(
+            f"redact= raised {type(error).__qualname__} on the {what}; nothing of it is written."
+        ) from error
+
+
+def told_arguments(engine: Engine, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    """What is written of a call's arguments: the positional ones, and those by name."""
+    told = redacted(engine, [list(args), dict(kwargs)], "arguments")
+    if not isinstance(told, list) or list(map(type, cast("list[Any]", told))) != [list, dict]:
+        raise CannotStore("redact= has to return arguments as it gets them: a list, and in it a list and a dict.")
+    return cast("list[Any]", told)
+
+
+def given_body(engine: Engine, value: Any, what: str) -> bytes:
+    """The body that is all of a value that the user gave."""
+    return to_body(engine, redacted(engine, value, what), what)
 
 
 def to_body(engine: Engine, value: Any, what: str) -> bytes:
@@ -29,9 +56,18 @@ def to_body(engine: Engine, value: Any, what: str) -> bytes:
 def result_body(engine: Engine, value: Any) -> tuple[bytes, CannotStore | TooLarge | None]:
     """The body of a result; when it cannot be stored, that what it is of happened all the same, and why it is lost."""
     try:
-        return to_body(engine, {"result": value}, "result"), None
+        return to_body(engine, {"result": redacted(engine, value, "result")}, "result"), None
     except (CannotStore, TooLarge) as error:
         return to_body(engine, {"lost": str(error)}, "result"), error
+
+
+def error_told(engine: Engine, error: BaseException) -> dict[str, str]:
+    """What is stored of an error: its class alone when its text could not be redacted."""
+    form = error_form(error)
+    try:
+        return {**form, **{name: str(redacted(engine, form[name], "error")) for name in ("message", "traceback")}}
+    except CannotStore as failure:
+        return {**form, "message": str(failure), "traceback": ""}
 
 
 def from_body(engine: Engine, body: bytes) -> Any:

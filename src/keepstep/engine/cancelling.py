@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from keepstep.engine.bodies import to_body
+from keepstep.engine.bodies import redacted, to_body
 from keepstep.engine.checkpoints import check_names
 from keepstep.engine.context import Engine
 from keepstep.engine.decisions import decide
@@ -28,7 +28,8 @@ async def cancel(engine: Engine, run_id: str, *, reason: Any, by: str | None) ->
     check_names(engine.limits, by=by)
     if reason is not None and not isinstance(reason, str):
         raise BadInput(f"reason= is {shown(reason)}; give text.")
-    rule = _Cancel(to_body(engine, {"reason": reason, "by": by}, "reason"))
+    told = None if reason is None else redacted(engine, reason, "reason")
+    rule = _Cancel(to_body(engine, {"reason": told, "by": by}, "reason"))
     await decide(engine, run_id, rule)
     return rule.answer
 

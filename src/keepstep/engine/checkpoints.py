@@ -15,7 +15,7 @@ from keepstep.codec.envelope import pack, unpack
 from keepstep.codec.framer import DELTA, KEY, SEGMENT, Framer
 from keepstep.codec.frames import rebuild
 from keepstep.codec.parts import Parts
-from keepstep.engine.bodies import checked, damaged, written_head
+from keepstep.engine.bodies import checked, damaged, redacted, written_head
 from keepstep.engine.context import Engine, Limits
 from keepstep.engine.shape import Shape
 from keepstep.errors import BadInput, NotAllowed, StoreError, TooLarge, shown
@@ -140,7 +140,7 @@ class SaveDraft:
 
 def cut(engine: Engine, shape: Shape, state: Any, tape: Tape | None) -> Parts:
     """The state in parts, within the limits."""
-    parts = shape.cut(state, tape.latest if tape else None)
+    parts = shape.cut(redacted(engine, state, "state"), tape.latest if tape else None)
     limits = engine.limits
     if parts.size > min(limits.state_warn_bytes, limits.state_bytes):
         _weigh_in(parts, limits)

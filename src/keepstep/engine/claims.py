@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from keepstep.engine import rows, waking
+from keepstep.engine.bodies import error_told, given_body, to_body
 from keepstep.engine.context import Engine
 from keepstep.engine.decisions import decide, prepare
 from keepstep.engine.moments import moment
@@ -205,18 +207,20 @@ async def catch_up(claim: Claim) -> None:
         raise claim.writer.lost
 
 
-async def finish(claim: Claim, body: bytes) -> None:
+async def finish(claim: Claim, result: Any) -> None:
     """End the run with a result."""
+    body = given_body(claim.engine, result, "result")
     if claim.writer.stale:
         await catch_up(claim)
     await claim.writer.write(lambda row: [Draft(Finished(step=row.step or 0), body)])
     close(claim)
 
 
-async def fail(claim: Claim, error_name: str, body: bytes) -> None:
+async def fail(claim: Claim, error: BaseException) -> None:
     """End the run with an error."""
+    body, name = to_body(claim.engine, error_told(claim.engine, error), "error"), type(error).__qualname__
     try:
-        await claim.writer.write(lambda row: _end(row, Failed(step=row.step or 0, error=error_name), body))
+        await claim.writer.write(lambda row: _end(row, Failed(step=row.step or 0, error=name), body))
     finally:
         close(claim)
 

@@ -123,6 +123,10 @@ class Limits(NamedTuple):
     """The same, in bytes."""
 
 
+Redact = Callable[[Any, str], Any]
+"""Given a value and what it is (`state`, `result` ...): what is written in its place."""
+
+
 class Engine(NamedTuple):
     """Everything a rule may use."""
 
@@ -135,3 +139,5 @@ class Engine(NamedTuple):
     limits: Limits
     tapes: Tapes
     ownership: Ownership
+    redact: Redact | None = None
+    """Applied to whatever the user gave, before it is encoded. Names and digests are as they were given."""

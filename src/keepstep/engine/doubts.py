@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from keepstep.engine.bodies import checked, to_body
+from keepstep.engine.bodies import checked, redacted, to_body
 from keepstep.engine.calls import Call
 from keepstep.engine.claims import Claim
 from keepstep.engine.context import Engine
@@ -113,7 +113,7 @@ async def ask_outside(engine: Engine, reconcile: Callable[..., Any], doubt: Doub
 async def _settle(claim: Claim, past: Past, *, happened: bool, result: Any) -> Verdict:
     """Write what the outside said, unless somebody (a witness, a person) has settled it in the meantime."""
     key, began = past.entry.key, past.entry.began
-    body = to_body(claim.engine, {"result": result}, "result")
+    body = to_body(claim.engine, {"result": redacted(claim.engine, result, "result")}, "result")
     record = Settled(key=key, began=began, happened=happened, by="reconciled")
 
     def settled(row: Fields) -> list[Draft]:
@@ -167,6 +167,7 @@ async def settle(
     engine: Engine, run_id: str, key: bytes, name: str, *, happened: bool, result: Any, by: str | None
 ) -> None:
     """Somebody tells whether an effect in doubt happened."""
+    result = redacted(engine, result, "result")
     body = to_body(engine, {"result": result, "by": by}, "result")
     outcome = "happened" if happened else "not_happened"
     past = await past_of(engine, run_id, key)

@@ -23,13 +23,12 @@ from typing import Any
 from msgspec import structs
 
 from keepstep.engine.approvals import approve
-from keepstep.engine.bodies import result_body, to_body
+from keepstep.engine.bodies import error_told, redacted, result_body, to_body, told_arguments
 from keepstep.engine.calls import Call, did_not_happen, is_awaited
 from keepstep.engine.checkpoints import check_names
 from keepstep.engine.claims import Claim, catch_up
 from keepstep.engine.context import Engine
 from keepstep.engine.doubts import AGAIN, Happened, Verdict, find_same, give_verdict, witness
-from keepstep.engine.error_form import error_form
 from keepstep.engine.keys import PLACE, digest
 from keepstep.engine.past import Past, past_of, real_of, written_past
 from keepstep.engine.undos import know
@@ -86,7 +85,7 @@ async def memo(claim: Claim, call: Call) -> Any:
         call.check()
         began_us = engine.clock.now_us()
         value = await engine.runtime.call(partial(call.function, *call.args, **call.kwargs))
-        body = to_body(engine, {"result": value}, "result")
+        body = to_body(engine, {"result": redacted(engine, value, "result")}, "result")
 
         def returned(row: Fields) -> list[Draft]:
             took_us = max(0, engine.clock.now_us() - began_us)
@@ -211,10 +210,10 @@ async def _begin(
         "key": standing.name,
         "idempotency_key": idempotency_key,
         "target": policy.target,
-        "arguments": [list(call.args), dict(call.kwargs)],
+        "arguments": told_arguments(engine, call.args, call.kwargs),
     }
     if call.asked is not None:
-        told["asked"] = [list(call.asked[0]), dict(call.asked[1])]
+        told["asked"] = told_arguments(engine, *call.asked)
     body = to_body(engine, told, "arguments")
     written = [0]
 
@@ -286,7 +285,7 @@ async def _failed(claim: Claim, call: Call, standing: Standing, seq: int, error:
 
 def _error_body(engine: Engine, error: Exception) -> bytes | None:
     try:
-        return to_body(engine, error_form(error), "error")
+        return to_body(engine, error_told(engine, error), "error")
     except TooLarge:
         return None  # what happened is said all the same
 

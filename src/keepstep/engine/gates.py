@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from keepstep.engine.bodies import to_body
+from keepstep.engine.bodies import redacted, to_body
 from keepstep.engine.calls import is_text
 from keepstep.engine.checkpoints import check_names
 from keepstep.engine.claims import Claim, catch_up
@@ -98,11 +98,11 @@ async def ask(claim: Claim, question: Question) -> Any:
 
 def _asked(engine: Engine, question: Question) -> dict[str, Any]:
     """The question as it is stored."""
-    asked: dict[str, Any] = {"prompt": question.prompt, "schema": question.form.schema}
+    asked: dict[str, Any] = {"prompt": redacted(engine, question.prompt, "question"), "schema": question.form.schema}
     if question.default is NO_DEFAULT:
         return asked
     try:
-        default = validate(question.form.schema, question.default)
+        default = validate(question.form.schema, redacted(engine, question.default, "answer"))
     except InvalidAnswer as error:
         told = "; ".join(f"{name or 'it'} {problem}" for name, problem in error.problems.items())
         raise BadInput(f"default= is no answer to what fields= asks for: {told}.") from None
@@ -268,7 +268,7 @@ async def answer(engine: Engine, gate: str, value: Any, by: str | None) -> GateL
     asked = past.began
     assert isinstance(asked, Asked)
     _check_open(gate, run_id, past)
-    plain = validate(past.began_body.get("schema") or {}, value)
+    plain = validate(past.began_body.get("schema") or {}, redacted(engine, value, "answer"))
     rule = _Answer(asked, past, plain, to_body(engine, {"answer": plain, "by": by}, "answer"), engine, by)
     await decide(engine, run_id, rule)
     now = await past_of(engine, run_id, past.entry.key)

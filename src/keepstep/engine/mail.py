@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from keepstep.engine.bodies import to_body, value_at
+from keepstep.engine.bodies import redacted, to_body, value_at
 from keepstep.engine.checkpoints import check_names, check_needed_names
 from keepstep.engine.claims import Claim, catch_up
 from keepstep.engine.context import Engine
@@ -104,7 +104,7 @@ async def send(engine: Engine, run_id: str, name: str, value: Any, message_id: s
     check_id(engine.limits, run_id)
     check_names(engine.limits, id=message_id)
     check_needed_names(engine.limits, name=name)
-    body = to_body(engine, {"value": value}, "message")
+    body = to_body(engine, {"value": redacted(engine, value, "message")}, "message")
     key = None if message_id is None else digest("message", message_id)
     for _ in range(RETRIES_MAX):
         at = (await engine.store.view(run_id)).row

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from keepstep.engine.bodies import to_body
+from keepstep.engine.bodies import given_body
 from keepstep.engine.claims import Claim
 from keepstep.engine.context import Engine
 from keepstep.engine.decisions import Rule, decide
@@ -26,7 +26,7 @@ def together(tags: Mapping[str, TagValue | None] | None, more: Mapping[str, TagV
 
 async def note(claim: Claim, value: Any) -> None:
     """Remark on the progress of a run that is held."""
-    body = to_body(claim.engine, value, "note")
+    body = given_body(claim.engine, value, "note")
     await claim.writer.write(lambda row: [Draft(Noted(namespace="progress"), body)])
 
 
@@ -56,7 +56,7 @@ async def tag_unclaimed(engine: Engine, run_id: str, tags: Mapping[str, TagValue
 async def note_unclaimed(engine: Engine, run_id: str, value: Any) -> None:
     """Remark on any run."""
     check_id(engine.limits, run_id)
-    body = to_body(engine, value, "note")
+    body = given_body(engine, value, "note")
     rule: Rule = lambda view: _noted(view, body)  # noqa: E731 - a rule in one line
     await decide(engine, run_id, rule)
 

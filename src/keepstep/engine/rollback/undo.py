@@ -9,12 +9,11 @@ from typing import Any
 
 from keepstep.codec.envelope import pack
 from keepstep.codec.values import encode
-from keepstep.engine.bodies import result_body
+from keepstep.engine.bodies import error_told, result_body
 from keepstep.engine.calls import did_not_happen, is_awaited, name_of, policy_of
 from keepstep.engine.claims import Claim
 from keepstep.engine.context import Engine
 from keepstep.engine.doubts import Doubt, Happened, ask_outside
-from keepstep.engine.error_form import error_form
 from keepstep.engine.past import Past
 from keepstep.engine.rollback.planning import Planned, function_for, was_cut_off
 from keepstep.engine.undos import Done
@@ -87,7 +86,7 @@ class Undo:
 
     async def _failed(self, claim: Claim, error: Exception, *, in_doubt: bool) -> None:
         record = UndoFailedRecord(key=self.past.entry.key, began=self.past.entry.began, in_doubt=in_doubt)
-        failed = Draft(record, whole(claim.engine, {**error_form(error), **self.carried}))
+        failed = Draft(record, whole(claim.engine, {**error_told(claim.engine, error), **self.carried}))
         await claim.writer.write(lambda row: [failed])
 
     def _error(self, claim: Claim, *, in_doubt: bool) -> UndoFailed:
