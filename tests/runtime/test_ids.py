@@ -10,8 +10,8 @@ import pytest
 from keepstep.runtime.ids import SystemIds
 from tests.children import in_children
 
-KINDS = ["batch", "owner", "short"]
-MANY = {"batch": 2000, "owner": 2000, "short": 20}
+KINDS = ["batch", "effect", "owner", "short"]
+MANY = {"batch": 2000, "effect": 2000, "owner": 2000, "short": 20}
 """A short id has 32 bits: of so few, no two meet by chance."""
 
 
@@ -49,5 +49,6 @@ def test_they_are_as_long_as_the_format_says():
     ids = SystemIds()
 
     assert len(ids.batch()) == 8
+    assert len(bytes.fromhex(ids.effect())) == 12
     assert len(bytes.fromhex(ids.owner())) == 12
     assert len(bytes.fromhex(ids.short())) == 4

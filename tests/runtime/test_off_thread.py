@@ -11,8 +11,9 @@ import warnings
 import pytest
 
 from keepstep.errors import StoreFailed, WrongUse
+from keepstep.log.ledger import LedgerEntry
 from keepstep.runtime.clock import SystemClock
-from keepstep.runtime.off_thread import READERS, Lane, OffThread
+from keepstep.runtime.off_thread import READERS, Lane, Lookups, OffThread
 from keepstep.store import base
 from keepstep.store.base import Query
 from keepstep.store.memory import MemoryStore
@@ -306,3 +307,68 @@ def test_a_forked_child_has_threads_of_its_own(folder):
 
     assert in_child(child) is None
     asyncio.run(store.close())
+
+
+# --- looking up together ---------------------------------------------------------------------------------------------
+
+
+class Ledgers:
+    """The part of a store that is looked up in: every key that begins with the run's name is known."""
+
+    def __init__(self, error=None):
+        self.asked = []
+        self.error = error
+
+    async def effects(self, run_id, keys):
+        self.asked.append((run_id, list(keys)))
+        if self.error is not None:
+            raise self.error
+        return [entry(key) for key in keys if key.startswith(run_id.encode())]
+
+
+def entry(key):
+    return LedgerEntry(key, 1, 2, "returned")
+
+
+def test_what_is_looked_up_in_one_turn_of_the_loop_is_read_together_for_each_run(lanes):
+    store = Ledgers()
+
+    async def story():
+        lookups = Lookups(store, lanes())
+        asked = [("a", [b"a1"]), ("a", [b"x"]), ("b", [b"b1"]), ("a", [b"a2", b"a1"])]
+        found = await asyncio.gather(*(lookups.look_up(*one) for one in asked))
+        return found, await lookups.look_up("a", [b"a3"])
+
+    found, later = asyncio.run(story())
+
+    assert found == [[entry(b"a1")], [], [entry(b"b1")], [entry(b"a1"), entry(b"a2")]]
+    assert later == [entry(b"a3")]
+    assert store.asked == [("a", [b"a1", b"x", b"a2"]), ("b", [b"b1"]), ("a", [b"a3"])]
+
+
+def test_who_leaves_a_look_up_disturbs_nobody(lanes):
+    async def story():
+        lookups = Lookups(Ledgers(), lanes())
+        leaving, staying = (asyncio.create_task(lookups.look_up("a", [key])) for key in (b"a1", b"a2"))
+        await asyncio.sleep(0)
+        leaving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await leaving
+        return await staying
+
+    assert asyncio.run(story()) == [entry(b"a2")]
+
+
+def test_a_look_up_that_fails_is_told_to_all_who_asked(lanes):
+    store = Ledgers(StoreFailed("no."))
+
+    async def story():
+        lookups = Lookups(store, lanes())
+        told = await asyncio.gather(*(lookups.look_up("a", [key]) for key in (b"1", b"2")), return_exceptions=True)
+        store.error = None
+        return told, await lookups.look_up("a", [b"a1"])
+
+    told, later = asyncio.run(story())
+
+    assert [type(one) for one in told] == [StoreFailed] * 2
+    assert later == [entry(b"a1")]

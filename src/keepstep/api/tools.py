@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Literal, TypeVar, overload
 
-from keepstep.engine.calls import POLICY, Policy, check_policy, policy_of
+from keepstep.engine.calls import POLICY, policy_from, policy_of
 from keepstep.engine.effects import CURRENT, Effect
 from keepstep.engine.undos import know
 from keepstep.errors import BadInput, WrongUse, shown
@@ -52,18 +52,16 @@ def tool(
     """
     if key is not None and not callable(key):  # pyright: ignore[reportUnnecessaryComparison]
         raise BadInput(f"key= is {shown(key)}; give a function that makes the key from a call's arguments.")
-    policy = check_policy(
-        Policy(
-            name=name,
-            key=key,
-            target=target,
-            undo=undo,
-            idempotent=idempotent,
-            reconcile=reconcile,
-            not_done=not_done,
-            unsure=unsure,
-            min_lease=min_lease,
-        )
+    policy = policy_from(
+        name=name,
+        key=key,
+        target=target,
+        undo=undo,
+        idempotent=idempotent,
+        reconcile=reconcile,
+        not_done=not_done,
+        unsure=unsure,
+        min_lease=min_lease,
     )
     if undo is not None:
         know(undo)

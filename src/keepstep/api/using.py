@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, ParamSpec, TypeVar, overload
 
-from msgspec.structs import replace
-
 from keepstep.engine import effects
-from keepstep.engine.calls import NOTHING, Call, Policy, check_policy
+from keepstep.engine.calls import NOTHING, Call, Policy, policy_from
 from keepstep.engine.claims import Claim
 from keepstep.errors import BadInput
 from keepstep.runtime.inline import drive
@@ -67,8 +65,7 @@ def made(claim: Claim, policy: Policy, function: Callable[..., Any], args: Any, 
 
 
 def said(**options: Any) -> Policy:
-    """A policy from what was given."""
-    given = {name: value for name, value in options.items() if value is not None}
-    if callable(given.get("key")):
+    """A policy of one call."""
+    if callable(options["key"]):
         raise BadInput("key= of one call is text; a function that gives it from the arguments is said at the tool.")
-    return check_policy(replace(NOTHING, **given))
+    return policy_from(**options) if any(option is not None for option in options.values()) else NOTHING

@@ -7,7 +7,9 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from types import FunctionType
 from typing import Any, Literal, TypeGuard, cast
+from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import structs
@@ -28,6 +30,9 @@ NEVER_SENT_NAMES = frozenset(("gaierror",))
 
 SECONDS_MOST = 100 * 365 * 86400
 """A lease of a hundred years: nothing needs more."""
+
+_signatures: WeakKeyDictionary[FunctionType, inspect.Signature] = WeakKeyDictionary()
+"""Of functions, as long as they live."""
 
 _PLACEHOLDER: Any = getattr(functools, "Placeholder", object())
 """Where a partial leaves a positional argument open, from Python 3.14 on."""
@@ -84,6 +89,8 @@ def name_of(function: Callable[..., Any]) -> str:
 
 def is_awaited(function: Callable[..., Any]) -> bool:
     """Whether calling it gives something that has to be awaited."""
+    if type(function) is FunctionType:
+        return inspect.iscoroutinefunction(function)
     target = getattr(function, "func", function)
     return inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(type(target).__call__)
 
@@ -144,7 +151,7 @@ class Call:
 
     def edited(self, changed: Mapping[str, Any], known: Registry) -> Call:
         """The call with other arguments, by the names of its parameters. It is still known by what was asked for."""
-        bound = inspect.signature(self.function).bind(*self.args, **self.kwargs)
+        bound = signature_of(self.function).bind(*self.args, **self.kwargs)
         bound.arguments.update(changed)
         args, kwargs = bound.args, bound.kwargs
         check_arguments(self.function, args, kwargs)
@@ -161,10 +168,20 @@ class Call:
 def check_arguments(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
     """Raise the TypeError that the call would raise before it did anything."""
     try:
-        signature = inspect.signature(function)
+        signature = signature_of(function)
     except (TypeError, ValueError):
         return  # written in C, and says nothing about itself
     signature.bind(*args, **kwargs)
+
+
+def signature_of(function: Callable[..., Any]) -> inspect.Signature:
+    """The signature, which takes Python longer to make than all else that is done about a call."""
+    if type(function) is not FunctionType:
+        return inspect.signature(function)
+    known = _signatures.get(function)
+    if known is None:
+        known = _signatures[function] = inspect.signature(function)
+    return known
 
 
 def _unfolded(
@@ -207,15 +224,16 @@ def did_not_happen(error: BaseException, not_done: Sequence[type[BaseException]]
     )
 
 
-def check_policy(policy: Policy) -> Policy:
-    """Refuse what makes no sense, where it was said."""
-    for name, fits, give in _CHECKS:
-        value = getattr(policy, name)
-        if value is not None and not fits(value):
+def policy_from(**options: Any) -> Policy:
+    """A policy of what was given; what makes no sense is refused, where it was said."""
+    given = {name: value for name, value in options.items() if value is not None}
+    for name, value in given.items():
+        fits, give = _CHECKS.get(name, _ANYTHING)
+        if not fits(value):
             raise BadInput(f"{name.removesuffix('_seconds')}= is {shown(value)}; give {give}.")
-    if policy.approve is None and (policy.expires_seconds, policy.default, policy.rejected) != (None, None, None):
+    if "approve" not in given and not given.keys().isdisjoint(_OF_APPROVALS):
         raise BadInput("expires=, default= and rejected= speak of an approval; give approve= as well.")
-    return policy
+    return Policy(**given)
 
 
 def is_text(value: Any) -> TypeGuard[str]:
@@ -239,18 +257,20 @@ def _are_errors(value: Any) -> bool:
     return all(isinstance(one, type) and issubclass(one, BaseException) for one in cast("list[Any]", value))
 
 
-_CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
-    ("key", lambda value: callable(value) or is_text(value), "text"),
-    ("name", is_text, "text"),
-    ("target", is_text, "text"),
-    ("idempotent", lambda value: isinstance(value, bool), "True or False"),
-    ("reconcile", callable, "a function"),
-    ("undo", callable, "a function"),
-    ("not_done", _are_errors, "a list of exception classes"),
-    ("unsure", lambda value: value in ("ask", "raise"), "'ask' or 'raise'"),
-    ("min_lease", _are_seconds, "seconds, as a number that is not negative"),
-    ("approve", is_text, "the question, as text"),
-    ("default", lambda value: isinstance(value, bool), "True or False"),
-    ("rejected", lambda value: value in ("raise", "value"), "'raise' or 'value'"),
-)
+_OF_APPROVALS = ("expires_seconds", "default", "rejected")
+_ANYTHING: tuple[Callable[[Any], bool], str] = (lambda value: True, "")
+_CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "key": (lambda value: callable(value) or is_text(value), "text"),
+    "name": (is_text, "text"),
+    "target": (is_text, "text"),
+    "idempotent": (lambda value: isinstance(value, bool), "True or False"),
+    "reconcile": (callable, "a function"),
+    "undo": (callable, "a function"),
+    "not_done": (_are_errors, "a list of exception classes"),
+    "unsure": (lambda value: value in ("ask", "raise"), "'ask' or 'raise'"),
+    "min_lease": (_are_seconds, "seconds, as a number that is not negative"),
+    "approve": (is_text, "the question, as text"),
+    "default": (lambda value: isinstance(value, bool), "True or False"),
+    "rejected": (lambda value: value in ("raise", "value"), "'raise' or 'value'"),
+}
 """What fits each, and what to say otherwise."""

@@ -33,6 +33,10 @@ class Ids(Protocol):
         """Tells one append from every other."""
         ...
 
+    def effect(self) -> str:
+        """The idempotency key of one effect."""
+        ...
+
     def owner(self) -> str:
         """Names one open store in one process."""
         ...

@@ -156,8 +156,8 @@ async def find_same(claim: Claim, call: Call) -> Past | None:
 
 def _unknown(claim: Claim, row: Fields) -> list[int]:
     """Where effects in doubt were written last: doubts, and what is open and not under way here."""
-    left = [seq for key, seq in row.open_effects.items() if not claim.work.is_flying(key)]
-    return [*row.doubts.values(), *left]
+    left = row.open_effects.keys() - claim.work.known
+    return [*row.doubts.values(), *(row.open_effects[key] for key in left)]
 
 
 # --- from outside ----------------------------------------------------------------------------------------------------

@@ -205,7 +205,7 @@ async def _begin(
     """Write `began`: from here on the effect may have happened. Its commit is the fence against a lost claim."""
     engine, policy = claim.engine, call.policy
     _check_lease(claim, call)
-    idempotency_key = key or engine.ids.owner()
+    idempotency_key = key or engine.ids.effect()
     told: dict[str, Any] = {
         "key": standing.name,
         "idempotency_key": idempotency_key,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple
 
@@ -71,9 +72,10 @@ class Work:
             with self._mutex:
                 self._resting -= count
 
-    def is_flying(self, key: bytes) -> bool:
-        """Whether a call with this key is under way here."""
-        return key in self._flying
+    @property
+    def known(self) -> AbstractSet[bytes]:
+        """Keys of the calls under way here, among other things that these are known by."""
+        return self._flying
 
     @contextmanager
     def memo(self, row: Fields, call: Call) -> Generator[bytes]:

@@ -103,7 +103,7 @@ def undo_of(engine: Engine, planned: Planned, past: Past) -> Undo:
         )
     is_again = was_cut_off(past)
     told = _told(
-        planned.plan.run_id, past, (past.ended_body.get("undo_key") if is_again else None) or engine.ids.owner()
+        planned.plan.run_id, past, (past.ended_body.get("undo_key") if is_again else None) or engine.ids.effect()
     )
     attempt = past.ended_body.get("undo_attempt", 0) + 1
     carried = {"undo_key": told.idempotency_key, "undo_attempt": attempt, **outcome_of(past)}
