@@ -31,6 +31,7 @@ from keepstep.engine.looks import (
     Size,
     Verification,
 )  # fmt: skip
+from keepstep.engine.things import SameThingWarning
 from keepstep.engine.undos import Done
 from keepstep.errors import (
     AlreadyAnswered,
@@ -154,6 +155,7 @@ __all__ = [
     "RunHead",
     "RunHeld",
     "RunWaiting",
+    "SameThingWarning",
     "Size",
     "StateMismatch",
     "Stop",

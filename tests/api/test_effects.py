@@ -560,6 +560,80 @@ def test_what_a_partial_holds_is_as_much_of_the_call_as_what_comes_with_it(store
     assert [who for who, _ in outside.calls] == ["ada", "ada", "bob"]
 
 
+@pytest.fixture
+def bill(outside):
+    """A tool that says what its calls are about, and leaves out the amount."""
+
+    @keepstep.tool(name="bill", key=lambda number, amount: number)
+    def bill(number, amount):
+        return outside.pay(number, amount)
+
+    return bill
+
+
+def test_calls_that_differ_in_what_the_tool_leaves_out_are_named(store, outside, bill):
+    with store.run("r", "w") as run:
+        run.using(key="call-1").once(bill, 7, 40)
+        run.save({"n": 1})
+    with store.run("r") as run, pytest.warns(keepstep.SameThingWarning) as warned:
+        run.using(key="call-2").once(bill, 7, amount=50)
+
+    [warning] = warned
+    assert "bill(7, amount=50) (call-2) is about the same thing, '7', as bill(7, 40) (call-1)" in str(warning.message)
+    assert outside.calls == [(7, 40), (7, 50)]
+    assert [one.key for one in store.effects("r")] == ["call-1", "call-2"]
+
+
+def test_calls_about_other_things_or_the_very_same_are_not_named(store, outside, bill):
+    with store.run("r", "w") as run:
+        run.using(key="call-1").once(bill, 7, 40)
+        run.using(key="call-2").once(bill, 8, 50)
+        run.using(key="call-3").once(bill, 7, 40)
+        run.using(key="call-1").once(bill, 7, 40)
+
+    assert len(outside.calls) == 3
+
+
+def test_a_call_about_the_same_thing_after_one_that_did_not_happen_is_not_named(store, outside):
+    declined = [keepstep.NotDone("no")]
+
+    @keepstep.tool(name="bill", key=lambda number, amount: number, undo=lambda done: None)
+    def bill(number, amount):
+        if declined:
+            raise declined.pop()
+        return outside.pay(number, amount)
+
+    with store.run("r", "w") as run:
+        run.save({"n": 1})
+        with pytest.raises(keepstep.NotDone):
+            run.using(key="call-1").once(bill, 7, 40)
+        run.using(key="call-2").once(bill, 7, 50)
+    store.rollback("r", 1)
+    with store.run("r") as run:
+        run.using(key="call-3").once(bill, 7, 60)
+
+    assert outside.calls == [(7, 50), (7, 60)]
+
+
+def test_a_fork_names_what_its_parent_did_about_the_same_thing(store, outside, bill):
+    with store.run("r", "w") as run:
+        run.save({"n": 1})
+        run.using(key="call-1").once(bill, 7, 40)
+    store.fork("r", id="f")
+
+    with store.run("f") as run, pytest.warns(keepstep.SameThingWarning, match="call-1"):
+        run.using(key="call-2").once(bill, 7, 50)
+
+
+def test_a_warning_that_is_an_error_stops_the_call_before_it_begins(store, outside, bill):
+    with store.run("r", "w") as run:
+        run.using(key="call-1").once(bill, 7, 40)
+        with pytest.raises(keepstep.SameThingWarning):  # these tests take every warning for an error
+            run.using(key="call-2").once(bill, 7, 50)
+
+    assert [one.key for one in store.effects("r")] == ["call-1"]
+
+
 def test_what_cannot_carry_a_policy_is_refused(outside):
     strange: list[Any] = [outside.pay, len, "pay"]
     for one in strange:

@@ -28,7 +28,7 @@ NAMES = {
         "PageOf", "ParentLook", "RollbackItem", "RollbackPlan", "RunHead", "Size", "Verification",
     ],
     "classes of the user": ["Registry", "Unknown", "register"],
-    "settings": ["LargeStateWarning", "Limits", "REMOVE"],
+    "settings": ["LargeStateWarning", "Limits", "REMOVE", "SameThingWarning"],
     "errors": [
         "AlreadyAnswered", "ArgumentsChanged", "BadInput", "Cancelled", "CannotOpen", "CannotStore", "ClaimLost",
         "Damaged", "EffectError", "EffectInDoubt", "EffectInFlight", "GateError", "GateExpired", "InvalidAnswer",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from keepstep.log.ledger import LedgerEntry, key_of_label, ledger_change
+from keepstep.log.ledger import LedgerEntry, key_of_label, key_of_thing, ledger_change, ledger_changes
 from keepstep.log.records import KINDS, Answered, Returned, Saved
 from tests.log.record_examples import EXAMPLES, KEY, OTHER_KEY
 
@@ -89,3 +89,20 @@ def test_the_key_of_a_label_is_pinned():
 def test_labels_that_only_look_alike_have_their_own_keys():
     labels = ["a", "A", "ä", "a\u0308", "a ", "", "a\0"]
     assert len({key_of_label(one) for one in labels}) == len(labels)
+
+
+@pytest.mark.parametrize("kind", ["began", "inherited"])
+def test_what_a_tool_calls_a_thing_finds_the_newest_effect_about_it(kind: str):
+    record = EXAMPLES[kind]
+    thing = LedgerEntry(key_of_thing("charge", b"T" * 16), SEQ, SEQ, "tool_key")
+
+    assert ledger_changes(record) == [ledger_change(record), thing]
+    assert ledger_changes(replace(record, tool_key=None)) == [ledger_change(record)]
+
+
+def test_things_of_two_tools_are_two():
+    assert key_of_thing("charge", b"T" * 16) != key_of_thing("refund", b"T" * 16)
+
+
+def test_a_record_that_the_index_does_not_have_changes_nothing():
+    assert ledger_changes(EXAMPLES["tagged"]) == []

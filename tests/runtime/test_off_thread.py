@@ -7,6 +7,7 @@ import gc
 import inspect
 import threading
 import warnings
+from typing import Any
 
 import pytest
 
@@ -326,6 +327,10 @@ class Ledgers:
         return [entry(key) for key in keys if key.startswith(run_id.encode())]
 
 
+def lookups_in(store: Any, lane):
+    return Lookups(store, lane)
+
+
 def entry(key):
     return LedgerEntry(key, 1, 2, "returned")
 
@@ -334,7 +339,7 @@ def test_what_is_looked_up_in_one_turn_of_the_loop_is_read_together_for_each_run
     store = Ledgers()
 
     async def story():
-        lookups = Lookups(store, lanes())
+        lookups = lookups_in(store, lanes())
         asked = [("a", [b"a1"]), ("a", [b"x"]), ("b", [b"b1"]), ("a", [b"a2", b"a1"])]
         found = await asyncio.gather(*(lookups.look_up(*one) for one in asked))
         return found, await lookups.look_up("a", [b"a3"])
@@ -348,7 +353,7 @@ def test_what_is_looked_up_in_one_turn_of_the_loop_is_read_together_for_each_run
 
 def test_who_leaves_a_look_up_disturbs_nobody(lanes):
     async def story():
-        lookups = Lookups(Ledgers(), lanes())
+        lookups = lookups_in(Ledgers(), lanes())
         leaving, staying = (asyncio.create_task(lookups.look_up("a", [key])) for key in (b"a1", b"a2"))
         await asyncio.sleep(0)
         leaving.cancel()
@@ -363,7 +368,7 @@ def test_a_look_up_that_fails_is_told_to_all_who_asked(lanes):
     store = Ledgers(StoreFailed("no."))
 
     async def story():
-        lookups = Lookups(store, lanes())
+        lookups = lookups_in(store, lanes())
         told = await asyncio.gather(*(lookups.look_up("a", [key]) for key in (b"1", b"2")), return_exceptions=True)
         store.error = None
         return told, await lookups.look_up("a", [b"a1"])

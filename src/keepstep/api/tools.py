@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Literal, TypeVar, overload
 
-from keepstep.engine.calls import POLICY, policy_from, policy_of
+from keepstep.engine.calls import POLICY, Policy, policy_from, policy_of
 from keepstep.engine.effects import CURRENT, Effect
 from keepstep.engine.undos import know
 from keepstep.errors import BadInput, WrongUse, shown

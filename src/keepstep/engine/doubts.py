@@ -16,8 +16,8 @@ from keepstep.engine.claims import Claim
 from keepstep.engine.context import Engine
 from keepstep.engine.decisions import decide
 from keepstep.engine.gates import ask_about, doubt_key, gates_of
-from keepstep.engine.keys import digest
 from keepstep.engine.past import Past, past_of
+from keepstep.engine.things import thing_of
 from keepstep.errors import BadInput, EffectInDoubt, NoSuchRun, NotDone, NotInDoubt, RunGone, shown
 from keepstep.log.fold import Fields, Fold
 from keepstep.log.grow import Draft
@@ -135,7 +135,7 @@ async def find_same(claim: Claim, call: Call) -> Past | None:
     seqs = _unknown(claim, claim.row)
     if not seqs:
         return None
-    wanted = None if call.tool_key is None else digest("tool key", call.tool_key)
+    wanted = thing_of(call)
     for one in await claim.engine.store.pick(claim.run_id, seqs):
         record = checked(claim.run_id, one)
         key = getattr(record, "key", b"")

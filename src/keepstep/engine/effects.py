@@ -29,8 +29,9 @@ from keepstep.engine.checkpoints import check_names
 from keepstep.engine.claims import Claim, catch_up
 from keepstep.engine.context import Engine
 from keepstep.engine.doubts import AGAIN, Happened, Verdict, find_same, give_verdict, witness
-from keepstep.engine.keys import PLACE, digest
+from keepstep.engine.keys import PLACE
 from keepstep.engine.past import Past, past_of, real_of, written_past
+from keepstep.engine.things import thing_of, warn_of_same_thing
 from keepstep.engine.undos import know
 from keepstep.engine.work import Standing
 from keepstep.errors import (
@@ -116,6 +117,8 @@ async def once(claim: Claim, call: Call) -> Any:
             return await _beside(claim, call, standing, 1, real, is_noted=True)
         attempt = 1 if past is None else past.attempt + 1
         same = await find_same(claim, call)
+        if same is None:
+            await warn_of_same_thing(claim, call, standing)
         return await (
             _start(claim, call, standing, attempt) if same is None else _beside(claim, call, standing, attempt, same)
         )
@@ -226,7 +229,7 @@ async def _begin(
             step=row.step or 0,
             line=row.line,
             arguments=call.arguments,
-            tool_key=None if call.tool_key is None else digest("tool key", call.tool_key),
+            tool_key=thing_of(call),
             approval=approval,
             outer=claim.work.place.outer,
             idempotent=bool(policy.idempotent),

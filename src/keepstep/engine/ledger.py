@@ -18,10 +18,11 @@ from keepstep.engine.past import Past, past_of, read
 from keepstep.engine.rows import check_id, check_truth, find
 from keepstep.errors import BadInput, RunExists, shown
 from keepstep.log.grow import Draft
+from keepstep.log.ledger import THING
 from keepstep.log.records import Began, Inherited, Opened, Raised, Returned
 from keepstep.store.base import View
 
-NOT_EFFECTS = frozenset(("saved", "asked", "answered", "expired", "slept", "took", "sent"))
+NOT_EFFECTS = frozenset(("saved", "asked", "answered", "expired", "slept", "took", "sent", THING))
 """What else the index finds."""
 RETRIES_MAX = 100
 """How often a mark may find that somebody else wrote in between."""

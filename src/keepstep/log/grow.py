@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from keepstep.log.chain import Stored, digest_after, digest_of, genesis
 from keepstep.log.fold import Folding
-from keepstep.log.ledger import LedgerEntry, ledger_change
+from keepstep.log.ledger import LedgerEntry, ledger_changes
 from keepstep.log.records import Record, encode_head
 
 
@@ -52,6 +52,5 @@ def grow(
         digest = digest_after(digest, head)
         row.apply(record, cell, digest)
         stored.append(Stored(record.seq, head, digest, body))
-        if (change := ledger_change(record)) is not None:
-            ledger.append(change)
+        ledger += ledger_changes(record)
     return Grown(stored, ledger)

@@ -12,6 +12,10 @@ _OUTCOMES = frozenset(("returned", "raised", "doubted", "settled", "undo_began",
 """Not `witnessed`: what a worker that has lost its claim tells is evidence, and settles nothing by itself."""
 
 
+THING = "tool_key"
+"""What stands in the place of a kind in a line that finds an effect by what its tool calls the thing."""
+
+
 class LedgerEntry(NamedTuple):
     """One line of the index. `ended` is 0 while nothing has ended it."""
 
@@ -27,8 +31,22 @@ def key_of_label(label: str) -> bytes:
     return blake2b(label.encode(), digest_size=DIGEST_BYTES, person=b"keepstep label").digest()
 
 
+def key_of_thing(tool: str, tool_key: bytes) -> bytes:
+    """The key under which the newest effect of a tool on one thing is found, whatever that effect's own key."""
+    return blake2b(tool_key + tool.encode(), digest_size=DIGEST_BYTES, person=b"keepstep thing").digest()
+
+
+def ledger_changes(record: Record) -> list[LedgerEntry]:
+    """How a record changes the index."""
+    own = ledger_change(record)
+    changes = [] if own is None else [own]
+    if isinstance(record, Began | Inherited) and record.tool_key is not None:
+        changes.append(LedgerEntry(key_of_thing(record.tool, record.tool_key), record.seq, record.seq, THING))
+    return changes
+
+
 def ledger_change(record: Record) -> LedgerEntry | None:
-    """How a record changes the index; None when it does not."""
+    """The line of the index about the record itself; None when there is none."""
     if isinstance(record, Saved):
         if record.label is None:
             return None
