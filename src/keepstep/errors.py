@@ -23,7 +23,7 @@
     │   ├── EffectError               about one effect of a run; has .key
     │   │   ├── EffectInDoubt         nobody knows whether it happened; has .call
     │   │   ├── Rejected              its approval was refused; has .by and .note
-    │   │   ├── UndoFailed            an undo raised, and the rollback stopped; has .in_doubt
+    │   │   ├── UndoFailed            an undo raised, and the rollback stopped; has .in_doubt and .report
     │   │   ├── LeaseTooShort         less of the lease is left than the tool needs; it was not started
     │   │   ├── EffectInFlight        the same effect is under way in another thread or task
     │   │   ├── ArgumentsChanged      it is in the ledger with other arguments
@@ -250,7 +250,10 @@ class Rejected(EffectError):
 
 
 class UndoFailed(EffectError):
-    """An undo raised, and the rollback stopped there. What was undone before stays undone."""
+    """An undo raised, and the rollback stopped there. What was undone before stays undone.
+
+    `.report` says of every effect how it stands: `undone`, `kept`, `failed`, or `skipped` when it was not tried.
+    """
 
     def __init__(self, run_id: str, key: str, call: str, *, in_doubt: bool) -> None:
         if in_doubt:
@@ -262,6 +265,7 @@ class UndoFailed(EffectError):
             hint = "Call rollback again: it goes on from there."
         super().__init__(f"{call} in run {run_id!r} could not be undone. {hint}", run_id, key)
         self.in_doubt = in_doubt
+        self.report: Any = None
 
 
 class LeaseTooShort(EffectError):

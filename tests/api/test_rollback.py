@@ -1059,6 +1059,11 @@ def test_an_undo_that_was_certainly_not_done_stops_the_rollback_which_goes_on_la
         store.rollback("r", 1)
 
     assert (caught.value.key, caught.value.in_doubt) == ("cyd", False)
+    assert [(one.key, one.outcome) for one in caught.value.report.items] == [
+        ("dan", "undone"),
+        ("cyd", "failed"),
+        ("bob", "skipped"),
+    ]
     assert isinstance(caught.value.__cause__, keepstep.NotDone)
     assert status(store) == {"ann": "returned", "bob": "returned", "cyd": "undo_failed", "dan": "undone"}
     assert bank.voided == ["dan", "cyd"]

@@ -16,7 +16,8 @@ from keepstep.engine import claims, marks, saves
 from keepstep.engine.fields import form
 from keepstep.engine.gates import NO_DEFAULT, Question, ask
 from keepstep.engine.gathering import gather
-from keepstep.engine.mail import check_moment, receive, sleep_until
+from keepstep.engine.mail import receive, sleep_until
+from keepstep.engine.moments import at_us
 from keepstep.log.records import TagValue
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class AsyncRun(Held):
 
     async def sleep_until(self, moment: datetime) -> None:
         """Go on at a time: see `sleep`."""
-        await sleep_until(self._claimed("sleep_until"), check_moment(moment), None)
+        await sleep_until(self._claimed("sleep_until"), at_us(moment), None)
 
     async def receive(self, name: str, *, timeout: Duration | None = None) -> Any:
         """The next message that `store.send` left under this name; until one comes, the block ends and the run sleeps.

@@ -165,7 +165,7 @@ class RollbackItem(msgspec.Struct, frozen=True):
     """`undo`, `keep`, `cannot`, `doubt` (nobody knows whether it was undone), or `undone` (before it was cut off)."""
     why: str | None
     outcome: str | None = None
-    """`undone` or `kept`, once it was carried out."""
+    """`undone` or `kept`, once it was carried out; in the report of one that stopped, also `failed` and `skipped`."""
 
 
 class RollbackPlan(msgspec.Struct, frozen=True):

@@ -19,7 +19,7 @@ from keepstep.engine.keys import digest
 from keepstep.engine.past import Past, past_of
 from keepstep.engine.pauses import check_outside, pause
 from keepstep.engine.rows import check_id
-from keepstep.errors import BadInput, NoSuchRun, TimedOut, TooLarge, shown
+from keepstep.errors import NoSuchRun, TimedOut, TooLarge
 from keepstep.log.fold import Fields
 from keepstep.log.grow import Draft
 from keepstep.log.records import Sent, Slept, Took
@@ -138,16 +138,3 @@ class _Send:
                 f"Run {view.run_id!r} has {MESSAGES_MAX} messages that it did not receive; it takes no more."
             )
         return [self._draft]
-
-
-def check_moment(moment: Any) -> int:
-    """A time as the log has it."""
-    from datetime import UTC, datetime, timedelta
-
-    if not isinstance(moment, datetime) or moment.utcoffset() is None:
-        raise BadInput(f"moment= is {shown(moment)}; give a datetime with its zone, such as datetime.now(UTC).")
-    try:
-        moment = moment.astimezone(UTC)
-    except OverflowError:
-        raise BadInput(f"moment= is {shown(moment)}, which has no date in UTC; give a time that has one.") from None
-    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)  # exact, as a float is not

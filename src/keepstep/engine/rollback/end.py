@@ -63,6 +63,13 @@ async def end_of(engine: Engine, planned: Planned) -> End:
     )
 
 
+def stopped_at(report: RollbackPlan, key: str) -> RollbackPlan:
+    """The report of a rollback that an undo has stopped: what came behind it was not tried."""
+    at = next(number for number, one in enumerate(report.items) if (one.key, one.action) == (key, "undo"))
+    behind = [replace(one, outcome="skipped") if one.action == "undo" else one for one in report.items[at + 1 :]]
+    return replace(report, items=[*report.items[:at], replace(report.items[at], outcome="failed"), *behind])
+
+
 def _given_up(engine: Engine, kept: Sequence[Past]) -> list[Draft]:
     """An effect that is kept although its undo was tried has its result again: whoever calls it has to find that."""
     return [

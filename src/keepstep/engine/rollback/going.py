@@ -13,11 +13,11 @@ from keepstep.engine.context import Engine
 from keepstep.engine.decisions import MovedOnError, decide
 from keepstep.engine.looks import RollbackPlan
 from keepstep.engine.moments import moment
-from keepstep.engine.rollback.end import end_of, report_of_last
+from keepstep.engine.rollback.end import end_of, report_of_last, stopped_at
 from keepstep.engine.rollback.planning import Planned, Said, planned, refuse
 from keepstep.engine.rollback.undo import undo_of
 from keepstep.engine.rows import find
-from keepstep.errors import Cancelled, NoSuchRun, RunCancelled, RunHeld
+from keepstep.errors import Cancelled, NoSuchRun, RunCancelled, RunHeld, UndoFailed
 from keepstep.log.fold import Fields, Fold
 from keepstep.log.grow import Draft
 from keepstep.log.lifecycle import ENDED
@@ -87,7 +87,11 @@ async def _carry_out(engine: Engine, planned: Planned) -> RollbackPlan:
     claim = await _claim(engine, planned, undos[0].begins if undos else end.drafts)
     try:
         for number, one in enumerate(undos):
-            await one.carry_out(claim, is_begun=number == 0)
+            try:
+                await one.carry_out(claim, is_begun=number == 0)
+            except UndoFailed as failure:
+                failure.report = stopped_at(end.report, one.past.name)
+                raise
         if undos:
             await claim.writer.write(end.drafts)
     finally:
