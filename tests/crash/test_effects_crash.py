@@ -70,7 +70,7 @@ def test_whatever_operation_of_the_store_fails_no_effect_happens_twice(where, pr
         judged.to_the_end()
         return faulty.operations >= at
 
-    at_every_point(where, folder, go, least=20)
+    at_every_point(where, folder, go, least=14)
 
 
 @pytest.mark.parametrize(("where", "program", "fault"), _cases(STRIKES, QUICK_STRIKES))

@@ -129,12 +129,11 @@ class Lookups:
         try:
             keys = list(dict.fromkeys(key for keys, _ in asked for key in keys))
             found = await self._lane.call(self._store.effects(run_id, keys))
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - it is raised where the calls came from
             for _, future in asked:
-                _settle(future, None, error)
-                future.exception()  # so that nobody is told off when the task that asked has been cancelled
-            if not isinstance(error, Exception):
-                raise
+                if not future.done():
+                    future.set_exception(error)
+                    future.exception()  # so that nobody is told off when the task that asked has left meanwhile
             return
         for keys, future in asked:
             _settle(future, [one for one in found if one.key in keys], None)
