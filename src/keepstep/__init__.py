@@ -2,6 +2,7 @@
 
 from keepstep.api.async_run import AsyncRun
 from keepstep.api.async_store import AsyncStore
+from keepstep.api.copying import copy
 from keepstep.api.opening import open, open_async  # noqa: A004 - keepstep.open reads as it should
 from keepstep.api.run import Run
 from keepstep.api.store import Store
@@ -18,6 +19,8 @@ from keepstep.engine.forks import REMOVE
 from keepstep.engine.looks import (
     Checkpoint,
     CheckpointHead,
+    CopiedRun,
+    CopyReport,
     EffectLook,
     GateLook,
     HolderLook,
@@ -105,6 +108,8 @@ __all__ = [
     "Checkpoint",
     "CheckpointHead",
     "ClaimLost",
+    "CopiedRun",
+    "CopyReport",
     "Damage",
     "Damaged",
     "Done",
@@ -172,6 +177,7 @@ __all__ = [
     "Verification",
     "WrongUse",
     "WrongWorkflow",
+    "copy",
     "effect",
     "open",
     "open_async",

@@ -15,7 +15,8 @@ SIGNATURES = {heading.strip("`") for heading in headings_in(API) if heading.star
 HANDLES = {"store": keepstep.Store, "run": keepstep.Run, "registry": keepstep.Registry, "clock": keepstep.testing.Clock}
 TOOL = typing.get_overloads(keepstep.tool)[-1]  # the other one is for `@keepstep.tool` alone
 FUNCTIONS = (
-    keepstep.open, keepstep.open_async, keepstep.register, keepstep.effect, TOOL, keepstep.testing.crash_everywhere,
+    keepstep.open, keepstep.open_async, keepstep.copy, keepstep.register, keepstep.effect, TOOL,
+    keepstep.testing.crash_everywhere,
 )  # fmt: skip
 MADE_BY_TESTS = (keepstep.testing.FaultyStore, keepstep.testing.Clock)
 RESULTS = (

@@ -21,11 +21,12 @@ ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 
 NAMES = {
-    "handles": ["AsyncRun", "AsyncStore", "AsyncUsing", "Run", "Store", "Using", "open", "open_async"],
+    "handles": ["AsyncRun", "AsyncStore", "AsyncUsing", "Run", "Store", "Using", "copy", "open", "open_async"],
     "tools": ["Done", "Doubt", "Effect", "Happened", "effect", "tool"],
     "results": [
-        "Change", "Checkpoint", "CheckpointHead", "Damage", "EffectLook", "GateLook", "HolderLook", "Look", "Outcome",
-        "PageOf", "ParentLook", "RollbackItem", "RollbackPlan", "RunHead", "Size", "Verification",
+        "Change", "Checkpoint", "CheckpointHead", "CopiedRun", "CopyReport", "Damage", "EffectLook", "GateLook",
+        "HolderLook", "Look", "Outcome", "PageOf", "ParentLook", "RollbackItem", "RollbackPlan", "RunHead", "Size",
+        "Verification",
     ],
     "classes of the user": ["Registry", "Unknown", "register"],
     "settings": ["LargeStateWarning", "Limits", "REMOVE", "SameThingWarning"],

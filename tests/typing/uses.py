@@ -321,6 +321,11 @@ def acts(store: keepstep.Store, target: Path) -> None:
     assert_type(store.size(), keepstep.Size)
     assert_type(store.size("p"), keepstep.Size)
     assert_type(store.backup(target), None)
+    moved: list[keepstep.CopiedRun] = []
+    elsewhere = target.with_name("moved.db")
+    report = keepstep.copy(store, elsewhere, runs=["unknown"], wait="1ms", progress=moved.append)
+    assert_type(report, keepstep.CopyReport)
+    assert_type(moved[0].why, str | None)
     assert_type(store.backup(os.fspath(target) + "-2"), None)
     assert_type(store.delete("p", force=True), bool)
     assert_type(store.close(), None)

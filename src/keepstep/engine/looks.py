@@ -216,6 +216,28 @@ class Verification(msgspec.Struct, frozen=True):
         return not self.damage
 
 
+class CopiedRun(msgspec.Struct, frozen=True):
+    """What became of one run in `copy`."""
+
+    run_id: str
+    outcome: str
+    """`copied`; `there` (it was before); `held` by an owner; or `refused`, and why."""
+    records: int
+    why: str | None
+
+
+class CopyReport(msgspec.Struct, frozen=True):
+    """What `copy` did."""
+
+    copied: int
+    there: int
+    """Runs that had been copied before."""
+    records: int
+    """That were written."""
+    left: Sequence[CopiedRun]
+    """Runs that stay where they are, and why."""
+
+
 class Size(msgspec.Struct, frozen=True):
     """What a run, or a whole store, weighs, in bytes."""
 

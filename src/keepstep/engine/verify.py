@@ -21,7 +21,7 @@ UNREADABLE = (Damaged, NewerFormat)
 
 
 @dataclass
-class _Findings:
+class Findings:
     """What a walk gathers."""
 
     walk: Walk
@@ -76,7 +76,7 @@ class _Findings:
 async def verify(engine: Engine, run_id: str, expect: str | None) -> Verification:
     """Check everything that is stored of a run."""
     check_id(engine.limits, run_id)
-    findings = _Findings(Walk(run_id), run_id, expected=_expected(expect))
+    findings = Findings(Walk(run_id), run_id, expected=_expected(expect))
     row = await _row(engine, findings)
     while chunk := await engine.store.records(run_id, after=findings.walk.seq, limit=CHUNK):
         for one in chunk:
@@ -108,7 +108,7 @@ def _expected(expect: str | None) -> bytes | None:
     return digest
 
 
-async def _row(engine: Engine, findings: _Findings) -> Fold | None:
+async def _row(engine: Engine, findings: Findings) -> Fold | None:
     try:
         return (await engine.store.view(findings.run_id)).row
     except UNREADABLE as error:
@@ -116,7 +116,7 @@ async def _row(engine: Engine, findings: _Findings) -> Fold | None:
         return None
 
 
-def _compare(findings: _Findings, row: Fold | None) -> None:
+def _compare(findings: Findings, row: Fold | None) -> None:
     """The row must be the fold of the log, and the digest kept elsewhere must stand in the chain."""
     if row is not None:
         last = findings.walk.seq
@@ -130,7 +130,7 @@ def _compare(findings: _Findings, row: Fold | None) -> None:
         findings.damage.append(Damage(0, f"the chain has no digest {findings.expected.hex()}: it is another log"))
 
 
-async def _last_good(engine: Engine, findings: _Findings) -> int | None:
+async def _last_good(engine: Engine, findings: Findings) -> int | None:
     """The newest checkpoint with which nothing is wrong, and all of whose frames can be read."""
     wrong = {one.seq for one in findings.damage}
     for seq in reversed([seq for seq in findings.saved if seq not in wrong]):
