@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 import keepstep
 from keepstep.runtime.clock import SystemClock
@@ -16,6 +17,9 @@ from tests.children import Baton
 from tests.places import Place
 
 pytest_plugins = ["keepstep.testing.fixtures"]
+
+settings.register_profile("keepstep", deadline=None)  # no test is about a time
+settings.load_profile("keepstep")
 
 KINDS = ("memory", "dir", "sqlite")
 KINDS_ON_DISK = ("dir", "sqlite")

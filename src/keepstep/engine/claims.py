@@ -31,7 +31,7 @@ from keepstep.errors import (
 from keepstep.log.fold import Fields, Fold, thaw
 from keepstep.log.grow import Draft
 from keepstep.log.records import Cancelled, Claimed, Failed, Finished, Opened, Record, Released, Reopened
-from keepstep.store.base import Append, Committed, View
+from keepstep.store.base import Append, View
 
 POLL_SECONDS_FIRST = 0.02
 POLL_SECONDS_MOST = 0.5
@@ -133,17 +133,23 @@ async def _cancelled(engine: Engine, run_id: str) -> RunCancelled:
     return RunCancelled(run_id, told["reason"], told["by"])
 
 
-def give_back(engine: Engine, run_id: str, committed: Committed) -> None:
+def give_back(view: View, made: Append) -> list[Draft]:
     """Release a run whose claimer has left before the claim was written."""
-    if committed.append is not None:
-        claim = _claim(engine, run_id, committed.append.row)
-        claim.writer.append(lambda row: [Draft(Released(reason="interrupted"))])
-        close(claim)
+    return _left(view, made.row.owner, made.row.epoch, "interrupted")
+
+
+def _left(view: View, owner: str | None, epoch: int, reason: str) -> list[Draft]:
+    """Release a run that this owner holds in name only, under this claim."""
+    row = view.row
+    if row is None or (row.status, row.owner, row.epoch) != ("running", owner, epoch):
+        return []
+    released = [Draft(Released(reason=reason))]
+    return [*released, Draft(Cancelled())] if row.cancel else released
 
 
 async def _enter_once(engine: Engine, run_id: str, entry: Entry) -> Claim:
     with engine.ownership.entering(run_id):
-        committed = await decide(engine, run_id, entry.rule, holder=True, orphan=partial(give_back, engine, run_id))
+        committed = await decide(engine, run_id, entry.rule, holder=True, take_back=give_back)
         assert committed.append is not None
         claim = hold(engine, run_id, committed.append.row)
     if claim.row.cancel:  # its holder died before it saw the request
@@ -172,11 +178,7 @@ def giving_back(owner: str, epoch: int, batch: bytes) -> Callable[[View], Append
     """The decision that releases a run which this owner holds in name only."""
 
     def decide_one(view: View) -> Append | None:
-        row = view.row
-        if row is None or (row.status, row.owner, row.epoch) != ("running", owner, epoch):
-            return None
-        left = [Draft(Released(reason="left_behind"))]
-        return prepare(view, [*left, Draft(Cancelled())] if row.cancel else left, batch)
+        return prepare(view, _left(view, owner, epoch, "left_behind"), batch)
 
     return decide_one
 

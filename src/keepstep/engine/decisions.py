@@ -16,7 +16,8 @@ from keepstep.store.base import Append, Committed, Decision, Gone, Outcome, Refu
 Rule = Callable[[View], Sequence[Draft]]
 """What to append, given the run as it is; nothing when empty; raises to refuse."""
 
-Orphan = Callable[[Committed], None]
+TakeBack = Callable[[View, Append], Sequence[Draft]]
+"""What to append once a decision was written whose caller had left: given the run, and what was written."""
 
 
 def prepare(view: View, drafts: Sequence[Draft], batch: bytes, *, holder: bool = False) -> Append | None:
@@ -44,10 +45,10 @@ class _OneDecision:
         self._holder = holder
         self._batch = engine.ids.batch()
         self._doubt: BaseException | None = None
-        self._made: Append | None = None
-        self.orphan: Orphan | None = None
-        """Set when whoever decided has left: what is to be done if it is written all the same."""
-        self.committed: Committed | None = None
+        self.made: Append | None = None
+        """What was decided last."""
+        self.is_left = False
+        """Whoever wanted it has left: what was not decided yet is not decided any more."""
         self.promise: Promise = engine.runtime.promise()
 
     def entry(self) -> Decision | None:
@@ -60,10 +61,10 @@ class _OneDecision:
             self.promise.fail(outcome.error)
         elif isinstance(outcome, Gone):
             self.promise.fail(RunGone(self._run_id))
-        elif isinstance(outcome, InterruptedError) and self._made is None:
+        elif isinstance(outcome, InterruptedError) and self.made is None:
             return True  # nothing was decided, so nothing written
         elif isinstance(outcome, BaseException):
-            if self._made is None or (isinstance(outcome, KeepstepError) and not isinstance(outcome, StoreFailed)):
+            if self.made is None or (isinstance(outcome, KeepstepError) and not isinstance(outcome, StoreFailed)):
                 self.promise.fail(outcome)
                 return False
             self._doubt = outcome
@@ -74,10 +75,10 @@ class _OneDecision:
 
     async def recover(self) -> bool:
         """Find out by the batch id whether it was written."""
-        assert self._made is not None
-        tail = await self._engine.store.records(self._run_id, after=self._made.after_seq, bodies=False, limit=1)
+        assert self.made is not None
+        tail = await self._engine.store.records(self._run_id, after=self.made.after_seq, bodies=False, limit=1)
         if tail and decode_head(tail[0].head).batch == self._batch:
-            self._landed(Committed(self._made, self._engine.clock.now_us()))
+            self._landed(Committed(self.made, self._engine.clock.now_us()))
             return False
         doubt, self._doubt = self._doubt, None
         if doubt is not None and not isinstance(doubt, InterruptedError):
@@ -92,26 +93,23 @@ class _OneDecision:
         return self.promise.wake()
 
     def _landed(self, committed: Committed) -> None:
-        self.committed = committed
         self.promise.set(committed)
-        if self.orphan is not None:
-            self.orphan(committed)
 
     def _decide(self, view: View) -> Append | None:
-        if self.orphan is not None:
+        if self.is_left:
             return None
-        self._made = prepare(view, self._rule(view), self._batch, holder=self._holder)
-        return self._made
+        self.made = prepare(view, self._rule(view), self._batch, holder=self._holder)
+        return self.made
 
 
 async def decide(
-    engine: Engine, run_id: str, rule: Rule, *, holder: bool = False, orphan: Orphan | None = None
+    engine: Engine, run_id: str, rule: Rule, *, holder: bool = False, take_back: TakeBack | None = None
 ) -> Committed:
     """Have a rule decided in the store and written; raises what the rule raises.
 
-    `holder` says that the rule itself has seen to it that the writer may write while the run is held. `orphan` is
-    called with what was written if the caller was interrupted or cancelled while it waited; without it, a decision
-    whose caller has left is written like any other.
+    `holder` says that the rule itself has seen to it that the writer may write while the run is held. `take_back` is
+    decided next if the caller was interrupted or cancelled while it waited, before anything that is wanted after that;
+    without it, a decision whose caller has left is written like any other.
     """
     item = _OneDecision(engine, run_id, rule, holder=holder)
     engine.queue.put(item)
@@ -122,9 +120,9 @@ async def decide(
     except Exception:
         raise
     except BaseException:
-        if orphan is not None:
-            item.orphan = orphan
-            if item.committed is not None:
-                orphan(item.committed)
+        if take_back is not None:
+            item.is_left = True
+            undone: Rule = lambda view: [] if item.made is None else take_back(view, item.made)  # noqa: E731 - a rule in one line
+            engine.queue.put(_OneDecision(engine, run_id, undone, holder=False))
             engine.runtime.nudge(engine.queue)
         raise

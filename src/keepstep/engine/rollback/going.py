@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -123,6 +122,6 @@ async def _claim(engine: Engine, planned: Planned, first: Callable[[Fields], lis
         return [*([Draft(Reopened(reason="rollback"))] if row.status in ENDED else []), claimed, *begins]
 
     with engine.ownership.entering(run_id):
-        committed = await decide(engine, run_id, rule, holder=True, orphan=partial(give_back, engine, run_id))
+        committed = await decide(engine, run_id, rule, holder=True, take_back=give_back)
         assert committed.append is not None, "a claim is written"
         return hold(engine, run_id, committed.append.row)
