@@ -755,6 +755,26 @@ def test_an_effect_inside_another_is_found_when_the_outer_is_called_again(store,
     assert outside.calls == [("ada", 1), ("a search", 1)]
 
 
+@pytest.mark.parametrize("error", [keepstep.NotDone, TimeoutError])
+def test_effects_inside_another_are_found_when_the_outer_starts_again_on_the_spot(store, outside, error):
+    got = []
+
+    def book(run):
+        calls = [run.once(outside.pay, "ada"), run.once(outside.pay, "bob"), run.memo(outside.pay, "a search")]
+        got.append([*calls, *run.gather(lambda: run.once(outside.pay, "cyd"))])
+        if len(got) < 3:
+            raise error
+        return "booked"
+
+    with store.run("r", "w") as run:
+        while len(got) < 3:
+            with suppress(keepstep.NotDone):
+                assert run.using(idempotent=True).once(functools.partial(book, run)) == "booked"
+
+    assert [one["number"] for one in got[0]] == [1, 2, 3, 4]
+    assert got == [got[0]] * 3
+
+
 def test_the_same_key_inside_two_effects_is_two_effects(store, outside):
     with store.run("r", "w") as run:
 

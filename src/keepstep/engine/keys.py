@@ -13,7 +13,7 @@ line. Everything else (a memo, a question, a sleep) is made anew there.
 from __future__ import annotations
 
 from bisect import insort
-from collections import Counter
+from collections import Counter, defaultdict
 from contextvars import ContextVar
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -64,19 +64,21 @@ class Numbered(NamedTuple):
     arguments: bytes
     at: tuple[int, int]
     """The checkpoint after which it is made."""
+    outer: bytes | None
+    """The effect inside which it is made."""
 
 
 class Keys:
     """Gives keys to the calls of one claim, and counts the equal ones.
 
     A call that raised is made again by the same call: a loop that tries until it succeeds makes one effect, and who
-    resumes the run finds it at the first try.
+    resumes the run finds it at the first try. An effect that starts again counts the calls inside it from the
+    beginning.
     """
 
     def __init__(self) -> None:
-        self._counts: Counter[bytes] = Counter()
-        self._raised: dict[tuple[bytes, bytes], list[int]] = {}
-        """(what it is one of, its arguments) → the numbers of those that raised and were not made again."""
+        self._inside: defaultdict[bytes | None, _Count] = defaultdict(_Count)
+        """By the effect that the calls are made in; None outside of any."""
         self._at: tuple[int, int] = (0, 0)
 
     @property
@@ -97,16 +99,38 @@ class Keys:
         at = row.line, row.saved
         if at != self._at:
             self._at = at
-            self._counts.clear()
-            self._raised.clear()
-        again = self._raised.get((base, arguments))
-        if again:
-            number = again.pop(0)
-        else:
-            number = self._counts[base] = self._counts[base] + 1
-        return Numbered(digest(base, number), base, number, arguments, at)
+            self._inside.clear()
+        outer = self.place.outer
+        number = self._inside[outer].next(base, arguments)
+        return Numbered(digest(base, number), base, number, arguments, at, outer)
 
     def raised(self, call: Numbered) -> None:
         """A call raised: the next equal one with the same arguments is the same call."""
         if call.at == self._at:
-            insort(self._raised.setdefault((call.base, call.arguments), []), call.number)
+            self._inside[call.outer].raised(call.base, call.arguments, call.number)
+
+    def inside(self, outer: bytes) -> Place:
+        """The place inside an effect that starts, where nothing has been called yet."""
+        self._inside.pop(outer, None)
+        return Place(outer, keys=self, depth=self.place.depth + 1)
+
+
+class _Count:
+    """How many equal calls there were, and which of them raised and were not made again."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[bytes] = Counter()
+        self._raised: dict[tuple[bytes, bytes], list[int]] = {}
+        """(what it is one of, its arguments) → their numbers."""
+
+    def next(self, base: bytes, arguments: bytes) -> int:
+        """The number of the next one."""
+        again = self._raised.get((base, arguments))
+        if again:
+            return again.pop(0)
+        self._counts[base] += 1
+        return self._counts[base]
+
+    def raised(self, base: bytes, arguments: bytes, number: int) -> None:
+        """This one is made again by the next with the same arguments."""
+        insort(self._raised.setdefault((base, arguments), []), number)

@@ -58,8 +58,9 @@ class Work:
         return self._keys.place
 
     def inside(self, key: bytes) -> Place:
-        """The place inside an effect."""
-        return Place(key, keys=self._keys, depth=self.place.depth + 1)
+        """The place inside an effect that starts."""
+        with self._mutex:
+            return self._keys.inside(key)
 
     @contextmanager
     def resting(self, count: int) -> Generator[None]:
