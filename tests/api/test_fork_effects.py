@@ -445,6 +445,18 @@ def test_a_doubt_is_settled_in_the_fork_alone(store, bank, happened):
         store.settle("fork", "k", happened=True)
 
 
+def test_a_doubt_that_turns_out_to_be_none_leaves_the_fork_free_to_call_with_other_arguments(store, bank):
+    doubted(store, bank)
+    store.fork("r", id="fork")
+    with pytest.raises(keepstep.ArgumentsChanged):
+        paid(store, bank, "bob", run_id="fork")
+
+    store.settle("fork", "k", happened=False)
+
+    assert paid(store, bank, "bob", run_id="fork")["number"] == 2
+    assert bank.calls == [("ada", 1), ("bob", 1)]
+
+
 def test_a_doubt_that_is_settled_in_the_parent_stands_in_the_fork(store, bank):
     doubted(store, bank)
     store.fork("r", id="fork")

@@ -46,7 +46,7 @@ from keepstep.errors import (
 )
 from keepstep.log.fold import Fields
 from keepstep.log.grow import Draft
-from keepstep.log.records import Began, Doubted, Raised, Returned
+from keepstep.log.records import Began, Doubted, Inherited, Raised, Returned
 
 CALLS_ON_THE_SPOT = 3
 """How often a tool that may be called again is called before its error is told: most faults last for a moment."""
@@ -316,9 +316,13 @@ def _check_handle(claim: Claim, call: Call) -> None:
 
 
 def _is_changed(call: Call, past: Past) -> bool:
-    """Whether the same effect comes with other arguments, which it may do only when it was undone."""
+    """Whether the same effect comes with other arguments, which it may do only when nothing of it is left.
+
+    That is so when it was undone, or when a fork was told that what it inherited in doubt has not happened.
+    """
     before = getattr(past.began, "arguments", None)
-    return before is not None and before != call.arguments and past.entry.how != "undone"
+    nothing_left = past.entry.how == "undone" or (past.is_free and isinstance(past.began, Inherited))
+    return before is not None and before != call.arguments and not nothing_left
 
 
 def _whose(claim: Claim, call: Call, past: Past) -> str | None:
