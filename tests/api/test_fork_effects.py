@@ -457,6 +457,18 @@ def test_a_doubt_that_turns_out_to_be_none_leaves_the_fork_free_to_call_with_oth
     assert bank.calls == [("ada", 1), ("bob", 1)]
 
 
+def test_a_doubt_that_turns_out_to_have_happened_makes_the_fork_ask_about_other_arguments(store, bank):
+    doubted(store, bank)
+    store.fork("r", id="fork")
+    store.settle("fork", "k", happened=True, result="paid")
+
+    gate = asked(store, lambda run: pay(run, bank, "bob"))
+    store.answer(gate.id, {"approve": True})
+
+    assert paid(store, bank, "bob", run_id="fork")["number"] == 2
+    assert bank.calls == [("ada", 1), ("bob", 1)]
+
+
 def test_a_doubt_that_is_settled_in_the_parent_stands_in_the_fork(store, bank):
     doubted(store, bank)
     store.fork("r", id="fork")

@@ -327,7 +327,7 @@ def _is_changed(call: Call, past: Past) -> bool:
 
 def _whose(claim: Claim, call: Call, past: Past) -> str | None:
     """Who made a call that comes with other arguments now; None when it is this one, which must not change."""
-    if past.entry.how == "inherited":
+    if isinstance(past.began, Inherited):
         return "The run that this one was forked from"
     is_named = call.policy.key is not None or call.tool_key is not None
     if not is_named and getattr(past.began, "line", claim.row.line) != claim.row.line:
