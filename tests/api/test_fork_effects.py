@@ -535,6 +535,33 @@ def test_the_same_call_under_another_key_meets_an_inherited_doubt(store, bank, e
     assert len(bank.calls) == 1
 
 
+@pytest.mark.parametrize("happened", [True, False])
+def test_a_doubt_that_two_keys_share_is_one_doubt_in_the_fork(store, bank, happened):
+    doubted(store, bank)
+    with pytest.raises(keepstep.EffectInDoubt):
+        paid(store, bank, key="k-2")
+    store.fork("r", id="fork")
+    assert status(store) == [("k", "inherited")]
+
+    store.settle("fork", "k", happened=happened, result=PAID)
+
+    assert paid(store, bank, run_id="fork")["number"] == (1 if happened else 2)
+    assert len(bank.calls) == (1 if happened else 2)
+
+
+def test_a_result_that_two_keys_share_is_found_by_both_in_the_fork(store, bank):
+    doubted(store, bank)
+    with pytest.raises(keepstep.EffectInDoubt):
+        paid(store, bank, key="k-2")
+    for key in ("k", "k-2"):
+        store.settle("r", key, happened=True, result=PAID)
+    store.fork("r", id="fork")
+
+    assert [key for key, _ in status(store)].count("k") == 1
+    assert [paid(store, bank, run_id="fork", key=key) for key in ("k", "k-2")] == [PAID, PAID]
+    assert len(bank.calls) == 1
+
+
 def test_with_reuse_a_doubt_is_a_doubt_for_other_arguments_too(store, bank):
     doubted(store, bank)
     store.fork("r", id="fork", effects="reuse")

@@ -49,6 +49,8 @@ def _inherited(engine: Engine, past: Past, *, any_arguments: bool) -> Draft | No
         return None
     began, told = past.began, past.began_body
     body = {name: told[name] for name in ("key", "arguments", "idempotency_key", "target") if name in told}
+    if past.is_alias:
+        body["key"] = past.name
     if past.is_done:
         body |= {name: past.ended_body[name] for name in ("result", "lost") if name in past.ended_body}
     reversible = getattr(began, "reversible", False) or bool(told.get("reversible"))  # a mark has it in its body
@@ -68,7 +70,9 @@ def _inherited(engine: Engine, past: Past, *, any_arguments: bool) -> Draft | No
 
 
 def _outcome(past: Past) -> str | None:
-    """How it stands in the fork; None when the fork may do it."""
+    """How it stands in the fork; None when the fork may do it, or finds it by the call that it is in doubt with."""
+    if past.is_alias and past.is_unknown:
+        return None
     if isinstance(past.began, Began | Inherited) or "key" in past.began_body:  # otherwise a memo
         if past.is_done:
             return "returned"
