@@ -142,7 +142,7 @@ class Judged:
 
     def _judge(self, watcher: keepstep.Store) -> None:
         look = watcher.look(RUN)
-        assert (look.status, look.state, look.result) == _undisturbed(self.program)
+        assert (look.status, look.state, look.result) == undisturbed(self.program)
         verification = watcher.verify(RUN)
         assert verification.ok, verification.damage
         lines = self.outside.lines()
@@ -171,7 +171,7 @@ def judge_effects(store: keepstep.Store, run_id: str, lines: list[Line]) -> None
 _ends: dict[Program, Any] = {}
 
 
-def _undisturbed(program: Program) -> Any:
+def undisturbed(program: Program) -> Any:
     """How the run of a program ends when nothing happens to it."""
     if program not in _ends:
         import tempfile

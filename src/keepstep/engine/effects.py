@@ -34,9 +34,11 @@ from keepstep.engine.past import Past, past_of, real_of, written_past
 from keepstep.engine.things import thing_of, warn_of_same_thing
 from keepstep.engine.undos import know
 from keepstep.engine.work import Standing
+from keepstep.engine.writer import Decide
 from keepstep.errors import (
     ArgumentsChanged,
     BadInput,
+    Cancelled,
     ClaimLost,
     LeaseTooShort,
     Rejected,
@@ -193,7 +195,7 @@ async def _start(
             if verdict is not AGAIN or attempt >= last:
                 raise
         except BaseException:
-            _interrupted(claim, standing, seq)
+            _on_the_way_out(claim, partial(_cut_off, standing, seq))
             raise
         else:
             await _returned(claim, call, standing, seq, value)
@@ -238,7 +240,13 @@ async def _begin(
         )
         return [Draft(record, body)]
 
-    await claim.writer.write(began)
+    try:
+        await claim.writer.write(began)
+    except Exception:
+        raise
+    except BaseException:
+        _on_the_way_out(claim, lambda row: _not_called(standing, written[0], row))
+        raise
     left = partial(engine.ownership.lease_left, engine.clock)
     effect = Effect(claim.run_id, standing.name, idempotency_key, attempt, claim.writer.epoch, left)
     return effect, written[0]
@@ -293,12 +301,24 @@ def _error_body(engine: Engine, error: Exception) -> bytes | None:
         return None  # what happened is said all the same
 
 
-def _interrupted(claim: Claim, standing: Standing, seq: int) -> None:
-    """The call was cut off. That is written by whoever writes next: who is on his way out does not wait."""
+def _cut_off(standing: Standing, seq: int, row: Fields) -> list[Draft]:
+    """Nobody knows how far a call that was interrupted had come."""
+    return [Draft(Doubted(key=standing.key, began=seq, reason="interrupted"))]
+
+
+def _not_called(standing: Standing, seq: int, row: Fields) -> list[Draft]:
+    """Who was interrupted while `began` was written knows that the call was not made."""
+    if row.open_effects.get(standing.key) != seq:
+        return []
+    return [Draft(Raised(key=standing.key, began=seq, error="interrupted"))]
+
+
+def _on_the_way_out(claim: Claim, decide: Decide) -> None:
+    """How a call was cut off is written by whoever writes next: who is on his way out does not wait."""
     try:
-        claim.writer.append(lambda row: [Draft(Doubted(key=standing.key, began=seq, reason="interrupted"))])
+        claim.writer.append(decide)
         claim.engine.runtime.nudge(claim.engine.queue)
-    except Exception:  # noqa: BLE001 - without it the effect is open, which is in doubt as well
+    except (Exception, Cancelled):  # noqa: BLE001 - without it the effect is open, which is in doubt as well
         return
 
 
