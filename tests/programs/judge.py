@@ -48,7 +48,7 @@ class Judge:
         [line] = [one for one in self._effects(call) if one.key == call.effect.key]
         recorded = (line.status, line.idempotency_key, line.attempt, line.epoch)
         assert recorded == ("began", call.key, call.effect.attempt, call.effect.epoch), f"{call} has not begun: {line}"
-        assert not self.world.calls[call.key, call.effect.key, call.effect.attempt], f"{call} was called twice"
+        assert not self.world.calls[call.begun], f"{call} was called twice"
 
     def _is_no_repetition(self, call: Call) -> None:
         if call.tool == "upload" and self.world.find(call.key):

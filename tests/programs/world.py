@@ -49,8 +49,13 @@ class Call(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Its idempotency key."""
+        """Its idempotency key, which a fork has in common with its parent when it makes a call of it again."""
         return self.effect.idempotency_key
+
+    @property
+    def begun(self) -> tuple[str, str, str, int]:
+        """For which beginning of which effect it is made."""
+        return self.deed.run_id, self.effect.key, self.key, self.effect.attempt
 
 
 @dataclass
@@ -93,8 +98,8 @@ class World:
     nature: Nature
     happenings: list[Happening] = field(default_factory=list)
     thoughts: int = 0
-    calls: Counter[tuple[str, str, int]] = field(default_factory=Counter)
-    """(idempotency key, key, attempt) → how often a tool was called for it."""
+    calls: Counter[tuple[str, str, str, int]] = field(default_factory=Counter)
+    """How often a tool was called for a beginning of an effect."""
     begun_by: dict[str, str] = field(default_factory=dict)
     """Idempotency key → the key that was first called with it."""
     consents: Counter[Deed] = field(default_factory=Counter)
@@ -190,7 +195,7 @@ class World:
 
     def _check(self, call: Call) -> None:
         self.rules.may_call(call)
-        self.calls[call.key, call.effect.key, call.effect.attempt] += 1
+        self.calls[call.begun] += 1
         self.begun_by.setdefault(call.key, call.effect.key)
 
     def _happen(self, call: Call, found: list[Happening], fate: Fate) -> None:
