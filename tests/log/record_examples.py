@@ -53,7 +53,8 @@ EXAMPLES: dict[str, Record] = {
         ),
         Saved(
             step=9, next="plan", label="before refund", line=2, parent=6, depth=12, jump=3, jump_step=4, frame=2,
-            bases=[1, 2, 300], whole_bytes=70_000, weight=900, key_bytes=20_000, version=4, **COMMON,
+            bases=[1, 2, 300], whole_bytes=70_000, weight=900, key_bytes=20_000, version=4,
+            flow_version="2026-02", flow_fingerprint=b"F" * 16, **COMMON,
         ),
         Finished(step=9, **COMMON),
         Failed(step=9, reason="deaths", error="ValueError", **COMMON),

@@ -85,7 +85,7 @@ FIELDS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     "saved": {"step": st.integers(1, 99), "next": st.none() | NAMES, "label": st.none() | NAMES},
     "rolled_back": {"to": st.integers(1, 9), "to_step": st.integers(1, 9), "line": st.integers(2, 9)},
     "tagged": {"tags": st.dictionaries(NAMES, st.none() | st.integers(0, 3) | NAMES)},
-    "noted": {"namespace": st.sampled_from(["progress", "import"])},
+    "noted": {"namespace": st.sampled_from(["progress", "import", "retry"])},
     "claimed": {
         "owner": NAMES,
         "reason": st.sampled_from(["entered", "worker", "took_over"]),
@@ -275,6 +275,23 @@ def test_deaths_count_takeovers_since_the_last_checkpoint():
     log.add(Claimed(owner="owner-3", epoch=4, reason="took_over"))
     log.add(Failed())
     assert log.add(Reopened()).deaths == 0
+
+
+def test_attempts_count_failures_of_a_step_until_the_next_checkpoint():
+    log = claimed_log(Noted(namespace="retry", key="pay"), Noted(namespace="progress"), Noted(namespace="retry"))
+    log.add(Claimed(owner="owner-2", epoch=2, reason="took_over"))
+    assert log.row.attempts == 2
+    assert log.add(Saved(step=1)).attempts == 0
+    log.add(Noted(namespace="retry"))
+    log.add(Failed())
+    assert log.add(Reopened()).attempts == 0
+
+
+def test_a_checkpoint_says_which_version_of_the_flow_goes_on_from_it():
+    log = Log(Opened(workflow="w", flow_version="1", flow_fingerprint=b"F"), Claimed(owner="owner-1", epoch=1))
+    assert log.add(Saved(step=1)).flow_version == "1"
+    log.add(Saved(step=2, flow_version="2", flow_fingerprint=b"G"))
+    assert (log.row.flow_version, log.row.flow_fingerprint) == ("2", b"G")
 
 
 def test_a_run_changes_its_time_of_change_only_with_its_status():
@@ -505,12 +522,12 @@ def test_the_stored_form_of_a_row_is_pinned_to_the_byte():
         parent_run="r-0", parent_seq=5, parent_step=4, flow_version="1", flow_fingerprint=b"F", tags={"vip": True},
         created_us=1, changed_us=2, saved_us=3, at_us=4, note=5, ended=0, cancel=6,
         waits=[Wait("gate", "g-1", 7, 8, "approval", b"K", 6)], woken=True, open_effects={b"k": 10}, doubts={b"l": 11},
-        mail=[("paid", 9)], undoing=4, undoing_from=5,
+        mail=[("paid", 9)], undoing=4, undoing_from=5, attempts=2,
     )  # fmt: skip
     assert encode_fold(row).hex() == (
-        "dc0025a6706175736564a6726566756e64020cc4104444444444444444444444444444444403c009a4706c616ea4676f6f64"
+        "dc0026a6706175736564a6726566756e64020cc4104444444444444444444444444444444403c009a4706c616ea4676f6f64"
         "020209039293040102930909030401a3722d300504a131c4014681a3766970c3010203040500069197a467617465a3672d31"
-        "0708a8617070726f76616cc4014b06c381c4016b0a81c4016c0b9192a470616964090405"
+        "0708a8617070726f76616cc4014b06c381c4016b0a81c4016c0b9192a47061696409040502"
     )
 
 

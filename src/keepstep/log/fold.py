@@ -109,6 +109,8 @@ class Fields(msgspec.Struct, array_like=True, kw_only=True):
     """Seq of the checkpoint that a rollback under way goes back to."""
     undoing_from: int = 0
     """Seq at which that rollback began."""
+    attempts: int = 0
+    """How often the step after the current checkpoint has raised, and is tried again."""
 
 
 class Fold(Fields, frozen=True):  # pyright: ignore[reportGeneralTypeIssues]  # msgspec allows a frozen view
@@ -196,7 +198,9 @@ def _opened(row: Folding, record: Opened) -> None:
 def _saved(row: Folding, record: Saved) -> None:
     row.step, row.next, row.label, row.line = record.step, record.next, record.label, record.line
     row.saved, row.saved_us, row.depth, row.version = record.seq, record.at_us, record.depth, record.version
-    row.deaths = 0
+    row.deaths = row.attempts = 0
+    if record.flow_version is not None:
+        row.flow_version, row.flow_fingerprint = record.flow_version, record.flow_fingerprint
     floor = record.depth & (record.depth - 1)
     row.jumps = [*(one for one in row.jumps if one[2] <= floor), (record.seq, record.step, record.depth)]
 
@@ -205,7 +209,7 @@ def _rolled_back(row: Folding, record: RolledBack) -> None:
     row.step, row.next, row.label, row.version = record.to_step, record.next, record.label, record.version
     row.saved, row.depth, row.jumps = record.to, record.depth, list(record.jumps)
     row.line = row.lines = record.line
-    row.undoing = row.undoing_from = 0
+    row.undoing = row.undoing_from = row.attempts = 0
     row.waits = []
 
 
@@ -225,7 +229,7 @@ def _cancelled(row: Folding, record: Cancelled) -> None:
 def _reopened(row: Folding, record: Record) -> None:
     row.ended = 0
     row.cancel = 0
-    row.deaths = 0
+    row.deaths = row.attempts = 0
 
 
 def _cancel_requested(row: Folding, record: CancelRequested) -> None:
@@ -240,6 +244,8 @@ def _tagged(row: Folding, record: Tagged) -> None:
 def _noted(row: Folding, record: Noted) -> None:
     if record.namespace == "progress":
         row.note = record.seq
+    elif record.namespace == "retry":
+        row.attempts += 1
 
 
 def _claimed(row: Folding, record: Claimed) -> None:

@@ -83,6 +83,9 @@ class Saved(Record, tag="saved", frozen=True, array_like=True, kw_only=True):
     """Stored bytes of that key frame."""
     version: int = 1
     """The version of the user's state type."""
+    flow_version: str | None = None
+    """The version of the flow that carries the run from here on, where it is another than before."""
+    flow_fingerprint: bytes | None = None
 
 
 class Finished(Record, tag="finished", frozen=True, array_like=True, kw_only=True):
@@ -96,6 +99,7 @@ class Failed(Record, tag="failed", frozen=True, array_like=True, kw_only=True):
 
     step: int = 0
     reason: str = "raised"
+    """`raised`, or `deaths` when it ended its worker too often."""
     error: str = ""
     """The error's class name."""
 
@@ -109,9 +113,10 @@ class Cancelled(Record, tag="cancelled", frozen=True, array_like=True, kw_only=T
 
 
 class Reopened(Record, tag="reopened", frozen=True, array_like=True, kw_only=True):
-    """An ended run may go on. Body: why."""
+    """An ended run may go on. Body: who wanted it, and why."""
 
     reason: str = "entered"
+    """`entered`, `rollback`, or `asked` when a person did."""
 
 
 class RolledBack(Record, tag="rolled_back", frozen=True, array_like=True, kw_only=True):
@@ -138,6 +143,7 @@ class Noted(Record, tag="noted", frozen=True, array_like=True, kw_only=True):
     """A remark that the lifecycle ignores. Body: the remark."""
 
     namespace: str
+    """`progress`, or `retry` when a flow's step raised and is tried again (the key is its name)."""
     key: str | None = None
 
 
