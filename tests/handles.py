@@ -114,7 +114,7 @@ def _in_front(value: Any) -> Any:
         value = LOOP.run(value)
     if inspect.isasyncgen(value):
         return _one_by_one(value)
-    if isinstance(value, keepstep.AsyncRun | keepstep.AsyncUsing | AsyncBlock):
+    if isinstance(value, keepstep.AsyncRun | keepstep.AsyncUsing | keepstep.AsyncHandle | AsyncBlock):
         return Behind(value)
     return value
 

@@ -35,6 +35,13 @@
     │   ├── RollbackRefused           something stands against it; has .hinders; nothing was done
     │   ├── RollbackUnderWay          a rollback was cut off; call it again
     │   ├── TimedOut                  no message came in time; has .name
+    │   ├── NoSuchStep                a flow was told to go to a step that it does not have; has .step and .steps
+    │   ├── StepTimedOut              a step took longer than its timeout; has .step
+    │   ├── TooManySteps              a flow took more steps than its max_steps
+    │   ├── TooManyDeaths             the run ended its worker again and again without a new checkpoint
+    │   ├── WrongVersion              the run is of a version of its flow that is not here; has .has and .knows
+    │   ├── RunFailed                 the run that is waited for has failed; has .type and .error
+    │   ├── ResultTimedOut            the run that is waited for has not ended yet; has .status, .gates and .until
     │   └── StateMismatch             the stored state does not fit the type or version asked for
     └── StoreError                    about the store as a whole
         ├── CannotOpen                no such place, no permission, unknown URL, network file system
@@ -371,6 +378,91 @@ class TimedOut(RunError):
     def __init__(self, run_id: str, name: str) -> None:
         super().__init__(f"Run {run_id!r} waited for a message {name!r}, and none came in time.", run_id)
         self.name = name
+
+
+class NoSuchStep(RunError):
+    """A flow was told to go to a step that it does not have."""
+
+    def __init__(self, run_id: str, flow: str, step: object, steps: Sequence[str]) -> None:
+        super().__init__(
+            f"Run {run_id!r} was to go on with {shown(step)}, which is no step of flow {flow!r}. Its steps are "
+            f"{', '.join(steps)}; a step returns one of these names (or its function), run.finish(value) or None.",
+            run_id,
+        )
+        self.step = step
+        self.steps = tuple(steps)
+
+
+class StepTimedOut(RunError):
+    """A step took longer than its timeout."""
+
+    def __init__(self, run_id: str, step: str, seconds: float) -> None:
+        super().__init__(f"Step {step!r} of run {run_id!r} took longer than its timeout of {seconds:g} s.", run_id)
+        self.step = step
+
+
+class TooManySteps(RunError):
+    """A flow took more steps than it may."""
+
+    def __init__(self, run_id: str, flow: str, most: int) -> None:
+        super().__init__(
+            f"Run {run_id!r} has taken {most} steps, the most that flow {flow!r} allows (max_steps). If it does not go "
+            "in circles, allow more, and bring it back with store.reopen().",
+            run_id,
+        )
+
+
+class TooManyDeaths(RunError):
+    """A run ended its worker again and again."""
+
+    def __init__(self, run_id: str, step: str | None, deaths: int) -> None:
+        super().__init__(
+            f"Run {run_id!r} ended its worker {deaths} times in step {step!r} without a new checkpoint. Find out what "
+            "ends the process there (memory, a native library, a time limit), then bring it back with store.reopen().",
+            run_id,
+        )
+
+
+class WrongVersion(RunError):
+    """The run is of a version of its flow that is not here."""
+
+    def __init__(self, run_id: str, flow: str, has: str, knows: Sequence[str]) -> None:
+        super().__init__(
+            f"Run {run_id!r} is of version {has!r} of flow {flow!r}; here is {', '.join(map(repr, knows))}. Carry it "
+            f"with code of that version, or lift it with @flow.migrate(from_version={has!r}).",
+            run_id,
+        )
+        self.has = has
+        self.knows = tuple(knows)
+
+
+class RunFailed(RunError):
+    """The run that is waited for has failed."""
+
+    def __init__(self, run_id: str, error: Mapping[str, Any]) -> None:
+        super().__init__(
+            f"Run {run_id!r} failed: {error.get('type', 'an error')}: {error.get('message', '')} "
+            "(its traceback is in .error). When the cause is mended, store.reopen() brings it back.",
+            run_id,
+        )
+        self.type: str = error.get("type", "")
+        self.error: Mapping[str, Any] = dict(error)
+
+
+class ResultTimedOut(RunError):
+    """The run that is waited for has not ended yet."""
+
+    def __init__(self, run_id: str, status: str, gates: Sequence[str] = (), until: Any = None) -> None:
+        if gates:
+            waits = f" and waits for an answer to {', '.join(map(repr, gates))}: see store.gate() and store.answer()"
+        elif status == "ready":
+            waits = ": is there a worker for its workflow?"
+        else:
+            waits = "" if until is None else f" until {until}"
+        super().__init__(f"Run {run_id!r} has not ended in time; it is {status}{waits}.", run_id)
+        self.status = status
+        self.gates = tuple(gates)
+        self.until = until
 
 
 class StateMismatch(RunError):

@@ -12,10 +12,13 @@ API = ROOT / "docs/reference/api.md"
 TEXT = API.read_text("utf-8")
 SIGNATURES = {heading.strip("`") for heading in headings_in(API) if heading.startswith("`")}
 
-HANDLES = {"store": keepstep.Store, "run": keepstep.Run, "registry": keepstep.Registry, "clock": keepstep.testing.Clock}
+HANDLES = {
+    "store": keepstep.Store, "run": keepstep.Run, "flow": keepstep.Flow, "handle": keepstep.Handle,
+    "registry": keepstep.Registry, "clock": keepstep.testing.Clock,
+}  # fmt: skip
 TOOL = typing.get_overloads(keepstep.tool)[-1]  # the other one is for `@keepstep.tool` alone
 FUNCTIONS = (
-    keepstep.open, keepstep.open_async, keepstep.copy, keepstep.register, keepstep.effect, TOOL,
+    keepstep.open, keepstep.open_async, keepstep.copy, keepstep.register, keepstep.effect, TOOL, keepstep.flow,
     keepstep.testing.crash_everywhere,
 )  # fmt: skip
 MADE_BY_TESTS = (keepstep.testing.FaultyStore, keepstep.testing.Clock)
@@ -73,7 +76,12 @@ def test_every_function_and_method_stands_on_the_page_with_its_parameters_and_no
 
 @pytest.mark.parametrize(
     ("plain", "other"),
-    [(keepstep.Store, keepstep.AsyncStore), (keepstep.Run, keepstep.AsyncRun), (keepstep.Using, keepstep.AsyncUsing)],
+    [
+        (keepstep.Store, keepstep.AsyncStore),
+        (keepstep.Run, keepstep.AsyncRun),
+        (keepstep.Using, keepstep.AsyncUsing),
+        (keepstep.Handle, keepstep.AsyncHandle),
+    ],
     ids=lambda cls: cls.__name__,
 )
 def test_the_async_handles_have_the_same_names_and_parameters_as_the_page_says(plain, other):

@@ -21,7 +21,11 @@ ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 
 NAMES = {
-    "handles": ["AsyncRun", "AsyncStore", "AsyncUsing", "Run", "Store", "Using", "copy", "open", "open_async"],
+    "handles": [
+        "AsyncHandle", "AsyncRun", "AsyncStore", "AsyncUsing", "Handle", "Run", "Store", "Using", "copy",
+        "open", "open_async",
+    ],
+    "flows": ["Backoff", "Flow", "Next", "flow"],
     "tools": ["Done", "Doubt", "Effect", "Happened", "effect", "tool"],
     "results": [
         "Change", "Checkpoint", "CheckpointHead", "CopiedRun", "CopyReport", "Damage", "EffectLook", "GateLook",
@@ -34,10 +38,11 @@ NAMES = {
         "AlreadyAnswered", "ArgumentsChanged", "BadInput", "Cancelled", "CannotOpen", "CannotStore", "ClaimLost",
         "Damaged", "EffectError", "EffectInDoubt", "EffectInFlight", "GateError", "GateExpired", "InvalidAnswer",
         "KeepstepError", "KeyNeeded", "LeaseTooShort", "NewerFormat", "NoSuchCheckpoint", "NoSuchGate", "NoSuchRun",
-        "NotAStore", "NotAllowed", "NotDone", "NotInDoubt", "NothingToDo", "Pause", "ReadOnly", "Rejected",
-        "RollbackRefused", "RollbackUnderWay", "RunCancelled", "RunError", "RunExists", "RunFinished", "RunGone",
-        "RunHeld", "RunWaiting", "StateMismatch", "Stop", "StoreBusy", "StoreError", "StoreFailed", "StoreFull",
-        "TimedOut", "TooLarge", "UndoFailed", "WrongUse", "WrongWorkflow",
+        "NoSuchStep", "NotAStore", "NotAllowed", "NotDone", "NotInDoubt", "NothingToDo", "Pause", "ReadOnly",
+        "Rejected", "ResultTimedOut", "RollbackRefused", "RollbackUnderWay", "RunCancelled", "RunError", "RunExists",
+        "RunFailed", "RunFinished", "RunGone", "RunHeld", "RunWaiting", "StateMismatch", "StepTimedOut", "Stop",
+        "StoreBusy", "StoreError", "StoreFailed", "StoreFull", "TimedOut", "TooLarge", "TooManyDeaths", "TooManySteps",
+        "UndoFailed", "WrongUse", "WrongVersion", "WrongWorkflow",
     ],
 }  # fmt: skip
 NAMES_FOR_TESTS = ["Clock", "FaultyStore", "SimulatedCrash", "crash_everywhere"]

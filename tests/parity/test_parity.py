@@ -18,10 +18,11 @@ PAIRS = [
     (keepstep.Store, keepstep.AsyncStore),
     (keepstep.Run, keepstep.AsyncRun),
     (keepstep.Using, keepstep.AsyncUsing),
+    (keepstep.Handle, keepstep.AsyncHandle),
 ]
 
-NOT_AWAITED = {"run", "changes", "using"}
-"""One gives a block for `async with`, one is looped over with `async for`, and one only takes in what is said."""
+NOT_AWAITED = {"run", "changes", "using", "handle"}
+"""One gives a block for `async with`, one is looped over with `async for`, and two only take in what is said."""
 
 CALLED_FOR_THE_USER = {"memo", "once"}
 """They take the user's functions, with whatever arguments: what these are is told by their overloads, which
@@ -33,6 +34,7 @@ TWINS = {
     keepstep.AsyncStore: keepstep.Store,
     keepstep.AsyncRun: keepstep.Run,
     keepstep.AsyncUsing: keepstep.Using,
+    keepstep.AsyncHandle: keepstep.Handle,
     AsyncBlock: Block,
     collections.abc.AsyncIterator: collections.abc.Iterator,
     "__aenter__": "__enter__",

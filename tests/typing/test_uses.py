@@ -72,6 +72,7 @@ def test_the_uses_of_a_sync_store_are_true(folder):
         uses.reads(store)
         uses.calls(store)
         uses.waits(store)
+        uses.carries(store)
         uses.goes_back(store)
         store.save("look", {}, workflow="w")
         outcome = store.carry(lambda run: 1, "carry", "w")
@@ -90,6 +91,7 @@ def test_the_uses_of_an_async_store_are_true(folder):
             await uses.reads_async(store)
             await uses.calls_async(store)
             await uses.waits_async(store)
+            await uses.carries_async(store)
             await uses.goes_back_async(store)
             await uses.acts_async(store, folder / "copy.db")
 

@@ -269,6 +269,58 @@ def gates(look: keepstep.GateLook) -> None:
 # --- going back, and stopping ----------------------------------------------------------------------------------------
 
 
+refund = keepstep.Flow("refund", start="assess", version=2, state=None, max_steps=100)
+
+
+@refund.step(retries=3, backoff=keepstep.Backoff(first=0.1), timeout="1m", name="assess")
+def assess(run: keepstep.Run, state: dict[str, Any]) -> str:
+    return "settle"
+
+
+@refund.step
+def settle(run: keepstep.Run, state: dict[str, Any]) -> Any:
+    return run.finish(1) if state else keepstep.Next(None, 1)
+
+
+@refund.migrate(from_version=1, steps={"old": "assess"})
+def lift(state: dict[str, Any]) -> dict[str, Any]:
+    return state
+
+
+@keepstep.flow("report")
+def report(run: keepstep.Run) -> int:
+    return 1
+
+
+def carries(store: keepstep.Store) -> None:
+    assert_type(report, keepstep.Flow)
+    assert_type(refund.run(store, {"order": 7}, id="flow-0", tags={"a": 1}), keepstep.Outcome)
+    assert_type(store.carry(refund, "flow-1", input={"order": 7}), keepstep.Outcome)
+    handle = store.start(refund, {"order": 7}, id="flow-1", tags={"a": 1})
+    assert_type(handle, keepstep.Handle)
+    assert_type(handle.id, str)
+    assert_type(handle.look(), keepstep.Look)
+    assert_type(handle.status(), str)
+    assert_type(handle.result(timeout="1m"), Any)
+    assert_type(store.handle("flow-1", refund), keepstep.Handle)
+    with suppress(keepstep.NotAllowed):
+        assert_type(store.reopen("flow-1", by="ada", reason="mended"), None)
+
+
+async def carries_async(store: keepstep.AsyncStore) -> None:
+    assert_type(await refund.run(store, {"order": 7}, id="flow-0"), keepstep.Outcome)
+    assert_type(await store.carry(refund, "flow-1", input={"order": 7}), keepstep.Outcome)
+    handle = await store.start(refund, {"order": 7}, id="flow-1", tags={"a": 1})
+    assert_type(handle, keepstep.AsyncHandle)
+    assert_type(handle.id, str)
+    assert_type(await handle.look(), keepstep.Look)
+    assert_type(await handle.status(), str)
+    assert_type(await handle.result(timeout="1m"), Any)
+    assert_type(store.handle("flow-1", refund), keepstep.AsyncHandle)
+    with suppress(keepstep.NotAllowed):
+        assert_type(await store.reopen("flow-1", by="ada", reason="mended"), None)
+
+
 def goes_back(store: keepstep.Store) -> None:
     with store.run("back", "w") as run:
         run.save({"n": 1})

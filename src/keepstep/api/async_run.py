@@ -8,7 +8,6 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, overload
 
-from keepstep.api.durations import Duration, seconds
 from keepstep.api.held import Held
 from keepstep.api.leaving import leave
 from keepstep.api.using import AsyncUsing, said
@@ -19,6 +18,7 @@ from keepstep.engine.gathering import gather
 from keepstep.engine.mail import receive, sleep_until
 from keepstep.engine.moments import at_us
 from keepstep.log.records import TagValue
+from keepstep.runtime.durations import Duration, seconds
 
 if TYPE_CHECKING:
     from keepstep.runtime.event_loop import Reach
@@ -42,7 +42,7 @@ class AsyncRun(Held):
         be done next, `label` makes the checkpoint easy to find again.
         """
         claim = self._claimed("save")
-        return await saves.save(claim, self._shape, self._tape, state, next=next, step=step, label=label)
+        return await saves.save(claim, self._shape, self._tape, state, next=next or claim.step, step=step, label=label)
 
     async def finish(self, result: Any = None) -> None:
         """End the run with a result; durable when this returns."""

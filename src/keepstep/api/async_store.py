@@ -9,8 +9,18 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from keepstep.api.async_run import AsyncRun
-from keepstep.api.carrying import Carried, entered_none, refuse_function
-from keepstep.api.durations import Duration, seconds
+from keepstep.api.carrying import (
+    Carried,
+    carry_flow,
+    check_flow,
+    entered_none,
+    hands_interrupts,
+    refuse_beside_flow,
+    refuse_function,
+    refuse_of_flows,
+)
+from keepstep.api.handle import AsyncHandle
+from keepstep.api.hands import BridgedRun, LoopHands
 from keepstep.api.places import copy_path
 from keepstep.api.session import Session
 from keepstep.codec.difference import Change
@@ -22,12 +32,15 @@ from keepstep.engine import (
     ledger,
     mail,
     marks,
+    reopening,
     retention,
     rollback,
     rows,
     saves,
     verify,
 )
+from keepstep.engine.checkpoints import Tape
+from keepstep.engine.claims import Claim
 from keepstep.engine.entry import Entered, enter_due, enter_run
 from keepstep.engine.forks import Edits
 from keepstep.engine.inheritance import Inheritance
@@ -46,7 +59,11 @@ from keepstep.engine.looks import (
 )  # fmt: skip
 from keepstep.engine.shape import Lift, Shape
 from keepstep.errors import NothingToDo
+from keepstep.flows.flow import Flow
+from keepstep.flows.starting import engine_of, start
+from keepstep.flows.versions import shape_of
 from keepstep.log.records import TagValue
+from keepstep.runtime.durations import Duration, seconds
 
 
 class AsyncBlock:
@@ -124,10 +141,12 @@ class AsyncStore:
 
     async def carry(
         self,
-        function: Callable[[AsyncRun], Any],
+        function: Callable[[AsyncRun], Any] | Flow,
         run_id: str,
         workflow: str | None = None,
         *,
+        input: Any = None,
+        tags: Mapping[str, TagValue] | None = None,
         wait: Duration = 0,
         state: type[Any] | None = None,
         version: int = 1,
@@ -136,8 +155,15 @@ class AsyncStore:
         """Run `function(run)` and say how the run was left, without exceptions to sort.
 
         What the function returns becomes the result (its last state, if it returns None), unless it called
-        `run.finish`.
+        `run.finish`. A flow is carried to its end or pause; `input` and `tags` are what its run is started with, if
+        there is none yet.
         """
+        if isinstance(function, Flow):
+            refuse_beside_flow(
+                function, workflow=(workflow, None), state=(state, None), version=(version, 1), lift=(lift, None)
+            )
+            return await self._carry_flow(function, run_id, input, tags, wait)
+        refuse_of_flows(input=input, tags=tags)
         refuse_function(function, "async")
         try:
             run = await self.claim(run_id, workflow, wait=wait, state=state, version=version, lift=lift)
@@ -152,6 +178,33 @@ class AsyncStore:
         except BaseException as error:  # noqa: BLE001 - `take` raises what is not its business
             carried.take(error)
         return await carried.outcome(self._session.engine)
+
+    # --- flows --------------------------------------------------------------------------------------------------
+
+    async def start(
+        self, flow: Flow, input: Any = None, *, id: str | None = None, tags: Mapping[str, TagValue] | None = None
+    ) -> AsyncHandle:
+        """Start a run of a flow, for a worker to carry; durable when this returns.
+
+        With an id of its own the call can be repeated safely: the same input gives the same run, other input is
+        `RunExists`.
+        """
+        run_id = check_flow(flow).new_id() if id is None else id
+        engine = engine_of(self._session.engine, flow)
+        await start(engine, flow, run_id, input, tags)
+        return self.handle(run_id, flow)
+
+    def handle(self, run_id: str, flow: Flow | None = None) -> AsyncHandle:
+        """A handle of a run that somebody else carries; the flow knows its state's type."""
+        engine = self._session.engine
+        rows.check_id(engine.limits, run_id)
+        if flow is not None:
+            engine = engine_of(engine, check_flow(flow))
+        return AsyncHandle(run_id, engine, Shape(engine.registry) if flow is None else shape_of(flow, engine.registry))
+
+    async def reopen(self, run_id: str, *, by: str | None = None, reason: str | None = None) -> None:
+        """Bring a failed run back: it is ready, and goes on from its last checkpoint."""
+        await reopening.reopen(self._session.engine, run_id, reason=reason, by=by)
 
     # --- the plain pair ----------------------------------------------------------------------------------------
 
@@ -454,3 +507,22 @@ class AsyncStore:
 
     def _handle(self, shape: Shape, entered: Entered) -> AsyncRun:
         return AsyncRun(entered.claim, shape, entered.tape, self._session.options.interrupts)
+
+    async def _carry_flow(self, flow: Flow, run_id: str, given: Any, tags: Any, wait: Duration) -> Outcome:
+        return await carry_flow(
+            engine_of(self._session.engine, flow),
+            flow,
+            run_id,
+            given,
+            tags,
+            wait_seconds=seconds(wait, "wait"),
+            interrupts=self._session.options.interrupts,
+            make_hands=self._hands,
+        )
+
+    def _hands(self, claim: Claim, shape: Shape, tape: Tape) -> LoopHands:
+        from asyncio import get_running_loop
+
+        interrupts = hands_interrupts(self._session.options.interrupts)
+        run = AsyncRun(claim, shape, tape, interrupts)
+        return LoopHands(run, BridgedRun(claim, shape, tape, interrupts).by(get_running_loop()))

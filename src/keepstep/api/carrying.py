@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from keepstep.engine import rows
+from keepstep.engine.claims import enter
 from keepstep.engine.context import Engine
 from keepstep.engine.looks import Outcome
 from keepstep.engine.shape import Shape
@@ -23,6 +24,11 @@ from keepstep.errors import (
     WrongUse,
     shown,
 )
+from keepstep.flows.carrying import MakeHands, carry
+from keepstep.flows.flow import Flow
+from keepstep.flows.retrying import STORE_TROUBLE
+from keepstep.flows.starting import start
+from keepstep.log.records import TagValue
 
 
 def refuse_function(function: Callable[..., Any], handle: str) -> None:
@@ -45,6 +51,58 @@ def entered_none(run_id: str, error: NothingToDo) -> Outcome:
     if isinstance(error, RunWaiting):
         return Outcome(run_id, "paused" if error.gates else "sleeping", gates=error.gates, until=error.until)
     return Outcome(run_id, "running", until=getattr(error, "until", None), error=error)
+
+
+async def carry_flow(
+    engine: Engine,
+    flow: Flow,
+    run_id: str,
+    given: Any,
+    tags: Mapping[str, TagValue] | None,
+    *,
+    wait_seconds: float,
+    interrupts: tuple[type[BaseException], ...],
+    make_hands: MakeHands,
+) -> Outcome:
+    """Start a run of a flow, or go on with it, and carry it to its end or pause here."""
+    try:
+        await start(engine, flow, run_id, given, tags)
+        claim = await enter(engine, run_id, flow.name, wait_seconds)
+    except NothingToDo as error:
+        return entered_none(run_id, error)
+    carried = Carried(run_id, interrupts)
+    try:
+        await carry(flow, claim, make_hands)
+    except BaseException as error:  # noqa: BLE001 - `take` raises what is not its business
+        carried.take(error)
+    return await carried.outcome(engine)
+
+
+def check_flow(flow: Any) -> Flow:
+    """Refuse what is no flow, or one that cannot be carried."""
+    if not isinstance(flow, Flow):
+        raise BadInput(f"{shown(flow)} is no flow; make one with keepstep.Flow(...) or @keepstep.flow(...).")
+    flow.check()
+    return flow
+
+
+def refuse_of_flows(**given: Any) -> None:
+    """Refuse what is said of flows only."""
+    for what, value in given.items():
+        if value is not None:
+            raise BadInput(f"{what}= is for flows; make the function one with @keepstep.flow(...).")
+
+
+def refuse_beside_flow(flow: Flow, **given: tuple[Any, Any]) -> None:
+    """Refuse what a flow says itself."""
+    for what, (value, default) in given.items():
+        if value not in (default, flow.name if what == "workflow" else default):
+            raise BadInput(f"{what}= is said by flow {flow.name!r} itself; leave it out.")
+
+
+def hands_interrupts(interrupts: tuple[type[BaseException], ...]) -> tuple[type[BaseException], ...]:
+    """What leaves a flow's run `ready`: trouble of the store as well."""
+    return (*interrupts, *STORE_TROUBLE)
 
 
 @dataclass

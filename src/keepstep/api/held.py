@@ -10,7 +10,7 @@ from keepstep.api.leaving import but_own, is_own
 from keepstep.engine.checkpoints import Tape
 from keepstep.engine.claims import Claim
 from keepstep.engine.shape import Shape
-from keepstep.errors import Pause, WrongUse
+from keepstep.errors import Pause, StepTimedOut, WrongUse
 from keepstep.log.records import TagValue
 
 
@@ -118,4 +118,6 @@ class Held:
             raise claim.work.latch
         if claim.writer.lost is not None:
             raise claim.writer.lost
+        if claim.timeout is not None and claim.engine.clock.now_us() > claim.timeout[1]:
+            raise StepTimedOut(claim.run_id, claim.step or "", claim.timeout[0])
         return claim

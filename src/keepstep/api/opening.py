@@ -7,7 +7,6 @@ from collections.abc import Generator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from keepstep.api.durations import Duration
 from keepstep.api.places import store_for
 from keepstep.api.session import Session, settings
 from keepstep.api.store import Store
@@ -15,6 +14,7 @@ from keepstep.codec.registry import Registry
 from keepstep.engine.context import Limits, Redact
 from keepstep.errors import WrongUse
 from keepstep.runtime.clock import Clock, SystemClock
+from keepstep.runtime.durations import Duration
 from keepstep.runtime.ids import SystemIds
 from keepstep.runtime.inline import InlineRuntime, drive
 from keepstep.store.base import Store as BaseStore

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Literal, ParamSpec, Self, TypeVar
 
-from keepstep.api.durations import Duration, seconds
 from keepstep.api.held import Held
 from keepstep.api.leaving import leave
 from keepstep.api.using import Using, said
@@ -19,6 +18,7 @@ from keepstep.engine.gathering import gather
 from keepstep.engine.mail import receive, sleep_until
 from keepstep.engine.moments import at_us
 from keepstep.log.records import TagValue
+from keepstep.runtime.durations import Duration, seconds
 from keepstep.runtime.inline import drive
 
 P = ParamSpec("P")
@@ -35,19 +35,21 @@ class Run(Held):
         be done next, `label` makes the checkpoint easy to find again.
         """
         claim = self._claimed("save")
-        return drive(saves.save(claim, self._shape, self._tape, state, next=next, step=step, label=label))
+        return self._wait(
+            saves.save(claim, self._shape, self._tape, state, next=next or claim.step, step=step, label=label)
+        )
 
     def finish(self, result: Any = None) -> None:
         """End the run with a result; durable when this returns."""
-        drive(claims.finish(self._claimed("finish"), result))
+        self._wait(claims.finish(self._claimed("finish"), result))
 
     def note(self, value: Any) -> None:
         """Remark on the progress; `look(...).note` shows the last remark."""
-        drive(marks.note(self._claimed("note"), value))
+        self._wait(marks.note(self._claimed("note"), value))
 
     def tag(self, tags: Mapping[str, TagValue | None] | None = None, /, **more: TagValue | None) -> None:
         """Set searchable marks on the run; None takes one away."""
-        drive(marks.tag(self._claimed("tag"), marks.together(tags, more)))
+        self._wait(marks.tag(self._claimed("tag"), marks.together(tags, more)))
 
     def memo(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function that is safe to repeat (a model, a search). Whoever resumes the run gets its recorded result.
@@ -83,7 +85,7 @@ class Run(Held):
         """
         claim = self._claimed("ask")
         seconds_left = None if expires is None else seconds(expires, "expires")
-        return drive(ask(claim, Question(prompt, form(fields), seconds_left, default, key, waits=wait)))
+        return self._wait(ask(claim, Question(prompt, form(fields), seconds_left, default, key, waits=wait)))
 
     def confirm(
         self, prompt: str, *, expires: Duration | None = None, default: Any = NO_DEFAULT, key: str | None = None
@@ -94,11 +96,11 @@ class Run(Held):
     def sleep(self, duration: Duration) -> None:
         """Go on after so long. The block ends here, and the run is due at that time, in whatever process."""
         claim = self._claimed("sleep")
-        drive(sleep_until(claim, None, seconds(duration, "duration")))
+        self._wait(sleep_until(claim, None, seconds(duration, "duration")))
 
     def sleep_until(self, moment: datetime) -> None:
         """Go on at a time: see `sleep`."""
-        drive(sleep_until(self._claimed("sleep_until"), at_us(moment), None))
+        self._wait(sleep_until(self._claimed("sleep_until"), at_us(moment), None))
 
     def receive(self, name: str, *, timeout: Duration | None = None) -> Any:
         """The next message that `store.send` left under this name; until one comes, the block ends and the run sleeps.
@@ -106,14 +108,14 @@ class Run(Held):
         Each message is received once, in the order of sending. After the timeout, `TimedOut` is raised.
         """
         claim = self._claimed("receive")
-        return drive(receive(claim, name, None if timeout is None else seconds(timeout, "timeout")))
+        return self._wait(receive(claim, name, None if timeout is None else seconds(timeout, "timeout")))
 
     def gather(self, *calls: Callable[[], Any]) -> list[Any]:
         """Make calls at once, each in a thread: `run.gather(lambda: run.memo(search, "x"), lambda: ...)`.
 
         All of them come to their end; then their results are returned, or what one of them raised is raised.
         """
-        return drive(gather(self._claimed("gather"), calls))
+        return self._wait(gather(self._claimed("gather"), calls))
 
     def using(
         self,
@@ -156,7 +158,12 @@ class Run(Held):
                 default=default,
                 rejected=rejected,
             ),
+            self._wait,
         )
+
+    def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Have a coroutine of the engine carried out."""
+        return drive(coroutine)
 
     def close(self) -> None:
         """Release the run, ready for whoever comes next. Twice is fine."""

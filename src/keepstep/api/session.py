@@ -7,7 +7,6 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from keepstep.api.durations import Duration, seconds
 from keepstep.codec.registry import DEFAULT, Registry
 from keepstep.engine.calls import is_awaited
 from keepstep.engine.checkpoints import Tapes
@@ -16,6 +15,7 @@ from keepstep.engine.context import Engine, Ids, Limits, Redact, Runtime
 from keepstep.engine.owner import Ownership
 from keepstep.errors import BadInput, KeepstepError, WrongUse, shown
 from keepstep.runtime.clock import Clock
+from keepstep.runtime.durations import Duration, seconds
 from keepstep.runtime.heartbeat import Heartbeat
 from keepstep.runtime.inline import drive
 from keepstep.store.base import Decision, Renewal

@@ -18,9 +18,11 @@ T = TypeVar("T")
 class _Using:
     """What was said, and the run to call for."""
 
-    def __init__(self, claim: Callable[[str], Claim], policy: Policy) -> None:
+    def __init__(self, claim: Callable[[str], Claim], policy: Policy, wait: Callable[..., Any] = drive) -> None:
         self._claim = claim
         self._policy = policy
+        self._wait = wait
+        """Has a coroutine of the engine carried out, where that is not awaited."""
 
 
 class Using(_Using):
@@ -29,12 +31,12 @@ class Using(_Using):
     def once(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function that must not repeat: see `Run.once`."""
         claim = self._claim("once")
-        return drive(effects.once(claim, made(claim, self._policy, function, args, kwargs)))
+        return self._wait(effects.once(claim, made(claim, self._policy, function, args, kwargs)))
 
     def memo(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function that is safe to repeat: see `Run.memo`."""
         claim = self._claim("memo")
-        return drive(effects.memo(claim, made(claim, self._policy, function, args, kwargs)))
+        return self._wait(effects.memo(claim, made(claim, self._policy, function, args, kwargs)))
 
 
 class AsyncUsing(_Using):

@@ -78,6 +78,7 @@ class SaveDraft:
         label: str | None,
         version: int,
         state: Any = None,
+        flow: tuple[str, bytes] | None = None,
     ) -> None:
         self._tape = tape
         self._parts = parts
@@ -87,6 +88,8 @@ class SaveDraft:
         self._asked_step = step
         self._label = label
         self._version = version
+        self._flow = flow
+        """Version and fingerprint of the flow that goes on from it."""
         self._before: tuple[Framer, Any] | None = None
         self.step = 0
         """The step it got."""
@@ -118,6 +121,7 @@ class SaveDraft:
             weight=framer.weight,
             key_bytes=framer.key_bytes,
             version=self._version,
+            **self._flow_fields(row),
         )
         return [Draft(saved, body)]
 
@@ -125,6 +129,12 @@ class SaveDraft:
         """The record was not written: the tape is where it was."""
         if self._before is not None:
             (self._tape.framer, self._tape.state), self._before = self._before, None
+
+    def _flow_fields(self, row: Fields) -> dict[str, Any]:
+        """What stands in the record of the flow: nothing, unless it is another than before."""
+        if self._flow is None or self._flow == (row.flow_version, row.flow_fingerprint):
+            return {}
+        return {"flow_version": self._flow[0], "flow_fingerprint": self._flow[1]}
 
     def _place(self, row: Fields) -> int:
         if self._asked_step is None:

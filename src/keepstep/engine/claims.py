@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from keepstep.engine import rows, waking
 from keepstep.engine.bodies import error_told, given_body, to_body
@@ -30,11 +30,19 @@ from keepstep.errors import (
 )  # fmt: skip
 from keepstep.log.fold import Fields, Fold, thaw
 from keepstep.log.grow import Draft
-from keepstep.log.records import Cancelled, Claimed, Failed, Finished, Opened, Record, Released, Reopened
+from keepstep.log.records import Cancelled, Claimed, Failed, Finished, Opened, Record, Released, Reopened, Saved
 from keepstep.store.base import Append, View
 
 POLL_SECONDS_FIRST = 0.02
 POLL_SECONDS_MOST = 0.5
+
+
+class Farewell(Protocol):
+    """A checkpoint on its way; called with the row, it gives its record."""
+
+    def __call__(self, row: Fields) -> list[Draft]: ...
+
+    def rewind(self) -> None: ...
 
 
 @dataclass
@@ -46,6 +54,12 @@ class Claim:
     writer: Writer
     work: Work
     open: bool = True
+    step: str | None = None
+    """The flow's step that is being carried out: a checkpoint in the middle of it comes back to it."""
+    timeout: tuple[float, int] | None = None
+    """How long that step may take in seconds, and when that is over in microseconds."""
+    farewell: Callable[[], Farewell] | None = None
+    """Makes the checkpoint that is written together with the end."""
 
     @property
     def row(self) -> Fields:
@@ -158,11 +172,15 @@ async def _enter_once(engine: Engine, run_id: str, entry: Entry) -> Claim:
     return claim
 
 
-async def claim_due(engine: Engine, workflows: Sequence[str] | None, limit: int) -> list[Claim]:
-    """Claim runs that are ready, due, or left behind by an owner that is gone."""
+async def claim_due(
+    engine: Engine, workflows: Sequence[str] | None, limit: int, fits: Callable[[View], bool] = lambda view: True
+) -> list[Claim]:
+    """Claim runs that are ready, due, or left behind by an owner that is gone, as far as they fit."""
     entry = Entry(await engine.ownership.owner(), None, "worker")
 
     def decide_one(view: View) -> Append | None:
+        if not fits(view):
+            return None
         return prepare(view, entry.rule(view), engine.ids.batch(), holder=True)
 
     with engine.ownership.entering(None):
@@ -214,15 +232,22 @@ async def finish(claim: Claim, result: Any) -> None:
     body = given_body(claim.engine, result, "result")
     if claim.writer.stale:
         await catch_up(claim)
-    await claim.writer.write(lambda row: [Draft(Finished(step=row.step or 0), body)])
+    last = None if claim.farewell is None else claim.farewell()
+
+    def end(row: Fields) -> list[Draft]:
+        saved = [] if last is None else last(row)
+        step = next((one.record.step for one in saved if isinstance(one.record, Saved)), row.step or 0)
+        return [*saved, Draft(Finished(step=step), body)]
+
+    await claim.writer.write(end, None if last is None else last.rewind)
     close(claim)
 
 
-async def fail(claim: Claim, error: BaseException) -> None:
+async def fail(claim: Claim, error: BaseException, reason: str = "raised") -> None:
     """End the run with an error."""
     body, name = to_body(claim.engine, error_told(claim.engine, error), "error"), type(error).__qualname__
     try:
-        await claim.writer.write(lambda row: _end(row, Failed(step=row.step or 0, error=name), body))
+        await claim.writer.write(lambda row: _end(row, Failed(step=row.step or 0, error=name, reason=reason), body))
     finally:
         close(claim)
 

@@ -97,13 +97,17 @@ class Runtime(Protocol):
         """Let the time pass."""
         ...
 
-    async def call(self, function: Callable[[], T]) -> T:
-        """Run the user's function."""
+    async def call(self, function: Callable[[], T], seconds: float | None = None) -> T:
+        """Run the user's function; a coroutine function is cancelled after so long, which raises `OverTimeError`."""
         ...
 
     async def together(self, calls: Sequence[tuple[Any, Context]]) -> list[tuple[Any, BaseException | None]]:
         """Carry out several calls at once, each in its context, and return how each went, in order."""
         ...
+
+
+class OverTimeError(Exception):
+    """A call took longer than it may."""
 
 
 class Limits(NamedTuple):

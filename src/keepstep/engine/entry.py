@@ -41,15 +41,19 @@ async def enter_due(engine: Engine, shape: Shape, workflow: str | None, limit: i
     return entered
 
 
+async def tape_of(engine: Engine, shape: Shape, claim: Claim) -> Tape:
+    """Where the run's frames stand, with the state that it stands at."""
+    if not claim.row.saved:
+        return Tape(Framer.fresh())
+    loaded = await load(engine, claim.run_id, claim.row.saved)
+    tape = loaded.tape()
+    tape.state = shape.read(claim.run_id, loaded.parts, loaded.head.version)
+    return tape
+
+
 async def _load(engine: Engine, shape: Shape, claim: Claim) -> Entered:
-    row = claim.row
-    if not row.saved:
-        return Entered(claim, Tape(Framer.fresh()))
     try:
-        loaded = await load(engine, claim.run_id, row.saved)
-        tape = loaded.tape()
-        tape.state = shape.read(claim.run_id, loaded.parts, loaded.head.version)
-        return Entered(claim, tape)
+        return Entered(claim, await tape_of(engine, shape, claim))
     except BaseException:
         await release(claim, "unreadable")
         raise

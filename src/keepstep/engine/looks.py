@@ -60,6 +60,10 @@ class RunHead(msgspec.Struct, frozen=True):
     seq: int
     digest: str
     """The end of its chain; keep it elsewhere, and `verify(expect=digest)` compares."""
+    flow_version: str | None = None
+    """The version of the flow that carries it; None when none does."""
+    attempts: int = 0
+    """How often the flow's next step has raised, and is tried again."""
 
 
 class Look(RunHead, frozen=True):

@@ -219,6 +219,8 @@ def run_head(run_id: str, row: Fold, holder: Holder | None) -> RunHead:
         deaths=row.deaths,
         seq=row.seq,
         digest=row.digest.hex(),
+        flow_version=row.flow_version,
+        attempts=row.attempts,
     )
 
 

@@ -42,6 +42,10 @@ class Shape:
         known.register_tree(state)
         return cls(known, state, version, lift or {})
 
+    def made(self, run_id: str, plain: Any) -> Any:
+        """An instance of the type, from its fields."""
+        return self._made(run_id, plain)
+
     def cut(self, state: Any, reuse: Parts | None) -> Parts:
         """The state in parts."""
         if self.cls is not None and not isinstance(state, self.cls):

@@ -41,6 +41,11 @@ class Work:
         """Somebody asked for the run to be cancelled."""
         self.latch = self.latch or cancelled
 
+    def begin_again(self) -> None:
+        """The code of this step is carried out once more: its calls are numbered from the first one."""
+        with self._mutex:
+            self._keys = Keys()
+
     @property
     def flying(self) -> bool:
         """Whether anything is under way that will come to an end by itself."""

@@ -7,10 +7,11 @@ import inspect
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from contextvars import Context
+from contextvars import Context, copy_context
 from typing import Any, TypeVar, cast
 
 from keepstep.engine.calls import is_awaited
+from keepstep.engine.context import OverTimeError
 from keepstep.errors import Cancelled, KeepstepError
 from keepstep.runtime.clock import Clock
 from keepstep.store.commit_queue import CommitQueue
@@ -88,12 +89,22 @@ class LoopRuntime:
         """Let the time pass."""
         await self.clock.pause(seconds)
 
-    async def call(self, function: Callable[[], T]) -> T:
-        """Run the user's function: a coroutine function on the loop, a plain one in a thread, the context copied."""
-        if is_awaited(function):
-            return cast(T, await cast(Any, function()))
-        result = await asyncio.to_thread(function)
-        return cast(T, await result) if inspect.isawaitable(result) else result
+    async def call(self, function: Callable[[], T], seconds: float | None = None) -> T:
+        """Run the user's function: a coroutine function on the loop, a plain one in a thread, the context copied.
+
+        A coroutine function is cancelled after so long, which raises `OverTimeError`.
+        """
+        if not is_awaited(function):
+            result = await in_thread(function)
+            return cast(T, await result) if inspect.isawaitable(result) else result
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                return cast(T, await cast(Any, function()))
+        except TimeoutError:
+            if limit.expired():
+                raise OverTimeError from None
+            raise
 
     async def together(self, calls: Sequence[tuple[Any, Context]]) -> list[tuple[Any, BaseException | None]]:
         """Await coroutines at once, each as a task of its own; whatever comes, all of them end first.
@@ -172,6 +183,40 @@ class Reach:
         with suppress(KeepstepError):  # whoever writes next is told that the store cannot be read
             if await self._ask() and self._inside:
                 self._reached = self._task.cancel()
+
+
+async def in_thread(function: Callable[[], T]) -> T:
+    """Run a plain function in a thread of its own, the context copied.
+
+    Not in the loop's pool, which has few threads: a step that waits in one of them for a tool that waits for another
+    would wait for ever. A task that is cancelled leaves; the thread goes on to its end.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+    context = copy_context()
+
+    def work() -> None:
+        value, error = None, None
+        try:
+            value = context.run(function)
+        except BaseException as caught:  # noqa: BLE001 - it is raised where the call was made
+            error = caught
+        with suppress(RuntimeError):  # the loop was closed meanwhile: nobody is left to be told
+            loop.call_soon_threadsafe(_settle, future, value, error)
+
+    threading.Thread(target=work, name="keepstep call", daemon=True).start()
+    return await future
+
+
+def _settle(future: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:
+    if future.done():
+        return  # the task that waited was cancelled
+    if error is None:
+        future.set_result(value)
+    else:
+        if isinstance(error, StopIteration):  # which no future takes
+            error = RuntimeError("a plain function raised StopIteration")
+        future.set_exception(error)
 
 
 async def _awaited(call: Any) -> Any:

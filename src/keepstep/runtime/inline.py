@@ -188,8 +188,8 @@ class InlineRuntime:
         """Let the time pass."""
         self.clock.sleep(seconds)
 
-    async def call(self, function: Callable[[], T]) -> T:
-        """Run the user's function, here."""
+    async def call(self, function: Callable[[], T], seconds: float | None = None) -> T:
+        """Run the user's function, here; nobody can interrupt it."""
         result = function()
         if iscoroutine(result):
             result.close()
