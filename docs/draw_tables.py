@@ -46,7 +46,7 @@ def _table(header: list[str], rows: list[list[str]]) -> str:
 
 # --- folders ---------------------------------------------------------------------------------------------------------
 
-LAYERS = ("testing", "api", "flows", "runtime", "engine", "store", "codec", "log")
+LAYERS = ("cli", "testing", "api", "worker", "flows", "runtime", "engine", "store", "codec", "log")
 WIDTH = 104
 
 

@@ -22,6 +22,9 @@ STUCK_SECONDS = 60
 """A call that takes so long will never end; better that its test says so."""
 
 
+BEHIND = (keepstep.AsyncRun, keepstep.AsyncUsing, keepstep.AsyncHandle, keepstep.AsyncWorker, AsyncBlock)
+
+
 class LoopThread:
     """An event loop that runs in a thread for as long as the tests do."""
 
@@ -114,7 +117,7 @@ def _in_front(value: Any) -> Any:
         value = LOOP.run(value)
     if inspect.isasyncgen(value):
         return _one_by_one(value)
-    if isinstance(value, keepstep.AsyncRun | keepstep.AsyncUsing | keepstep.AsyncHandle | AsyncBlock):
+    if isinstance(value, BEHIND):
         return Behind(value)
     return value
 

@@ -99,6 +99,7 @@ from keepstep.flows.backoff import Backoff
 from keepstep.flows.flow import Flow, flow
 from keepstep.flows.steps import Next
 from keepstep.log.chain import Damage
+from keepstep.worker.workers import AsyncWorker, Worker
 
 register = _DEFAULT.register
 
@@ -112,6 +113,7 @@ __all__ = [
     "AsyncRun",
     "AsyncStore",
     "AsyncUsing",
+    "AsyncWorker",
     "Backoff",
     "BadInput",
     "Cancelled",
@@ -197,6 +199,7 @@ __all__ = [
     "Unknown",
     "Using",
     "Verification",
+    "Worker",
     "WrongUse",
     "WrongVersion",
     "WrongWorkflow",

@@ -14,6 +14,7 @@ SIGNATURES = {heading.strip("`") for heading in headings_in(API) if heading.star
 
 HANDLES = {
     "store": keepstep.Store, "run": keepstep.Run, "flow": keepstep.Flow, "handle": keepstep.Handle,
+    "worker": keepstep.Worker,
     "registry": keepstep.Registry, "clock": keepstep.testing.Clock,
 }  # fmt: skip
 TOOL = typing.get_overloads(keepstep.tool)[-1]  # the other one is for `@keepstep.tool` alone
@@ -81,6 +82,7 @@ def test_every_function_and_method_stands_on_the_page_with_its_parameters_and_no
         (keepstep.Run, keepstep.AsyncRun),
         (keepstep.Using, keepstep.AsyncUsing),
         (keepstep.Handle, keepstep.AsyncHandle),
+        (keepstep.Worker, keepstep.AsyncWorker),
     ],
     ids=lambda cls: cls.__name__,
 )

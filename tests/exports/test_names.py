@@ -22,8 +22,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 
 NAMES = {
     "handles": [
-        "AsyncHandle", "AsyncRun", "AsyncStore", "AsyncUsing", "Handle", "Run", "Store", "Using", "copy",
-        "open", "open_async",
+        "AsyncHandle", "AsyncRun", "AsyncStore", "AsyncUsing", "AsyncWorker", "Handle", "Run", "Store", "Using",
+        "Worker", "copy", "open", "open_async",
     ],
     "flows": ["Backoff", "Flow", "Next", "flow"],
     "tools": ["Done", "Doubt", "Effect", "Happened", "effect", "tool"],

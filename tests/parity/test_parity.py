@@ -19,10 +19,11 @@ PAIRS = [
     (keepstep.Run, keepstep.AsyncRun),
     (keepstep.Using, keepstep.AsyncUsing),
     (keepstep.Handle, keepstep.AsyncHandle),
+    (keepstep.Worker, keepstep.AsyncWorker),
 ]
 
-NOT_AWAITED = {"run", "changes", "using", "handle"}
-"""One gives a block for `async with`, one is looped over with `async for`, and two only take in what is said."""
+NOT_AWAITED = {"run", "changes", "using", "handle", "worker", "stop"}
+"""Two give a block for `async with`, one is looped over with `async for`, and the others only take in what is said."""
 
 CALLED_FOR_THE_USER = {"memo", "once"}
 """They take the user's functions, with whatever arguments: what these are is told by their overloads, which
@@ -35,6 +36,7 @@ TWINS = {
     keepstep.AsyncRun: keepstep.Run,
     keepstep.AsyncUsing: keepstep.Using,
     keepstep.AsyncHandle: keepstep.Handle,
+    keepstep.AsyncWorker: keepstep.Worker,
     AsyncBlock: Block,
     collections.abc.AsyncIterator: collections.abc.Iterator,
     "__aenter__": "__enter__",

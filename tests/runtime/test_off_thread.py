@@ -265,7 +265,8 @@ def test_reading_and_watching_go_on_beside_a_commit():
         await inner.gate.arrived()
         assert (await store.view("r")).row is None
         assert (await store.rows(Query(), None, 9)).rows == []
-        assert await store.changes(None, 0) is not None
+        seen = await store.changes(None, 0)
+        assert await store.changes(seen, 0.01) == seen
         assert not commit.done()
         inner.gate.open.set()
         assert await commit == []
@@ -275,6 +276,29 @@ def test_reading_and_watching_go_on_beside_a_commit():
     ran_on = asyncio.run(story())
     assert ran_on == {"commit": "keepstep writer", "view": "keepstep reader", "changes": "keepstep watcher"}
     assert READERS >= 2
+
+
+def test_those_who_have_seen_the_same_wait_in_one_thread_and_a_look_waits_for_nobody():
+    async def story():
+        inner = MemoryStore(SystemClock())
+        store = OffThread(inner)
+        await store.open()
+        seen = await store.changes(None, 0)
+        waiting = [asyncio.ensure_future(store.changes(seen, 60)) for _ in range(50)]
+        await asyncio.sleep(0)
+        assert await store.changes(None, 0) == seen
+        assert await store.changes(seen, 0) == seen
+        one = waiting.pop()
+        one.cancel()
+        threads = [thread for thread in threading.enumerate() if thread.name == "keepstep watcher"]
+        inner._content.changed()
+        told = await asyncio.gather(*waiting)
+        await store.close()
+        return len(threads), set(told) - {seen}
+
+    threads, told = asyncio.run(story())
+    assert threads == 1
+    assert len(told) == 1
 
 
 def test_closing_ends_its_threads_and_further_calls_are_refused():

@@ -305,6 +305,11 @@ def carries(store: keepstep.Store) -> None:
     assert_type(store.handle("flow-1", refund), keepstep.Handle)
     with suppress(keepstep.NotAllowed):
         assert_type(store.reopen("flow-1", by="ada", reason="mended"), None)
+    with store.worker(refund, report, concurrency=2, poll="1s", grace=1, deaths=3, alive=None) as worker:
+        assert_type(worker, keepstep.Worker)
+        assert_type(worker.carrying, tuple[str, ...])
+        assert_type(worker.stop(at_once=True), None)
+        assert_type(worker.wait(timeout="1m"), bool)
 
 
 async def carries_async(store: keepstep.AsyncStore) -> None:
@@ -319,6 +324,11 @@ async def carries_async(store: keepstep.AsyncStore) -> None:
     assert_type(store.handle("flow-1", refund), keepstep.AsyncHandle)
     with suppress(keepstep.NotAllowed):
         assert_type(await store.reopen("flow-1", by="ada", reason="mended"), None)
+    async with store.worker(refund, report, concurrency=2, poll="1s", grace=1, deaths=3, alive=None) as worker:
+        assert_type(worker, keepstep.AsyncWorker)
+        assert_type(worker.carrying, tuple[str, ...])
+        assert_type(worker.stop(at_once=True), None)
+        assert_type(await worker.wait(timeout="1m"), bool)
 
 
 def goes_back(store: keepstep.Store) -> None:

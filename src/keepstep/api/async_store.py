@@ -13,6 +13,7 @@ from keepstep.api.carrying import (
     Carried,
     carry_flow,
     check_flow,
+    crowd_of,
     entered_none,
     hands_interrupts,
     refuse_beside_flow,
@@ -64,6 +65,9 @@ from keepstep.flows.starting import engine_of, start
 from keepstep.flows.versions import shape_of
 from keepstep.log.records import TagValue
 from keepstep.runtime.durations import Duration, seconds
+from keepstep.worker.options import options
+from keepstep.worker.shift import Shift
+from keepstep.worker.workers import AsyncWorker
 
 
 class AsyncBlock:
@@ -201,6 +205,28 @@ class AsyncStore:
         if flow is not None:
             engine = engine_of(engine, check_flow(flow))
         return AsyncHandle(run_id, engine, Shape(engine.registry) if flow is None else shape_of(flow, engine.registry))
+
+    def worker(
+        self,
+        *flows: Flow,
+        concurrency: int = 8,
+        poll: Duration = "1s",
+        grace: Duration = "30s",
+        deaths: int = 5,
+        alive: str | os.PathLike[str] | None = None,
+    ) -> AsyncWorker:
+        """Carry runs of these flows beside the program, as an `async with` block: ready, due, left behind.
+
+        `concurrency` at once. It is woken by changes, and looks every `poll`. When the block ends, running steps may
+        end within `grace`; what is held then is given back. A run that ended its worker `deaths` times without a new
+        checkpoint is failed. `alive` is a file to touch.
+        """
+        from keepstep.worker.tasks import Tasks  # sync use imports no event loop
+
+        how = options(concurrency=concurrency, poll=poll, grace=grace, deaths=deaths, alive=alive)
+        crowd = crowd_of(flows, "async", self._session.store)
+        crew = Tasks()
+        return AsyncWorker(Shift(lambda: self._session.engine, crowd, how, crew, self._hands))
 
     async def reopen(self, run_id: str, *, by: str | None = None, reason: str | None = None) -> None:
         """Bring a failed run back: it is ready, and goes on from its last checkpoint."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from keepstep.engine import rows
+from keepstep.engine.calls import is_awaited
 from keepstep.engine.claims import enter
 from keepstep.engine.context import Engine
 from keepstep.engine.looks import Outcome
@@ -16,6 +17,7 @@ from keepstep.errors import (
     BadInput,
     NoSuchRun,
     NothingToDo,
+    ReadOnly,
     RunCancelled,
     RunFinished,
     RunGone,
@@ -28,7 +30,9 @@ from keepstep.flows.carrying import MakeHands, carry
 from keepstep.flows.flow import Flow
 from keepstep.flows.retrying import STORE_TROUBLE
 from keepstep.flows.starting import start
+from keepstep.flows.versions import Crowd
 from keepstep.log.records import TagValue
+from keepstep.store.base import Store as BaseStore
 
 
 def refuse_function(function: Callable[..., Any], handle: str) -> None:
@@ -84,6 +88,22 @@ def check_flow(flow: Any) -> Flow:
         raise BadInput(f"{shown(flow)} is no flow; make one with keepstep.Flow(...) or @keepstep.flow(...).")
     flow.check()
     return flow
+
+
+def crowd_of(flows: Sequence[Flow], handle: str, store: BaseStore) -> Crowd:
+    """The flows of a worker; refuse what cannot be carried."""
+    if not flows:
+        raise BadInput("worker() takes the flows to carry; give at least one.")
+    if store.read_only:
+        raise ReadOnly(f"A worker writes, and {store.url} is open for reading only. Open it without read_only=True.")
+    for flow in flows:
+        for function in check_flow(flow).functions:
+            if handle == "sync" and is_awaited(function):
+                raise WrongUse(
+                    f"{getattr(function, '__name__', 'a step')}() of flow {flow.name!r} is a coroutine function; open "
+                    "the store with keepstep.open_async(), or make it a plain function."
+                )
+    return Crowd(flows)
 
 
 def refuse_of_flows(**given: Any) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from keepstep.api.durations import Duration, seconds
 from keepstep.api.opening import Place
 from keepstep.api.opening import open as open_store
 from keepstep.api.store import Store
@@ -15,6 +14,7 @@ from keepstep.engine.context import Engine
 from keepstep.engine.looks import CopiedRun, CopyReport
 from keepstep.engine.rows import check_id
 from keepstep.errors import BadInput, shown
+from keepstep.runtime.durations import Duration, seconds
 from keepstep.runtime.inline import drive
 
 

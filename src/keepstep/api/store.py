@@ -11,6 +11,7 @@ from keepstep.api.carrying import (
     Carried,
     carry_flow,
     check_flow,
+    crowd_of,
     entered_none,
     hands_interrupts,
     refuse_beside_flow,
@@ -64,6 +65,10 @@ from keepstep.flows.versions import shape_of
 from keepstep.log.records import TagValue
 from keepstep.runtime.durations import Duration, seconds
 from keepstep.runtime.inline import drive
+from keepstep.worker.options import options
+from keepstep.worker.shift import Shift
+from keepstep.worker.threads import Threads
+from keepstep.worker.workers import Worker
 
 
 class Block:
@@ -201,6 +206,26 @@ class Store:
         if flow is not None:
             engine = engine_of(engine, check_flow(flow))
         return Handle(run_id, engine, Shape(engine.registry) if flow is None else shape_of(flow, engine.registry))
+
+    def worker(
+        self,
+        *flows: Flow,
+        concurrency: int = 8,
+        poll: Duration = "1s",
+        grace: Duration = "30s",
+        deaths: int = 5,
+        alive: str | os.PathLike[str] | None = None,
+    ) -> Worker:
+        """Carry runs of these flows beside the program, as a `with` block: ready, due, left behind.
+
+        `concurrency` at once. It is woken by changes, and looks every `poll`. When the block ends, running steps may
+        end within `grace`; what is held then is given back. A run that ended its worker `deaths` times without a new
+        checkpoint is failed. `alive` is a file to touch.
+        """
+        how = options(concurrency=concurrency, poll=poll, grace=grace, deaths=deaths, alive=alive)
+        crowd = crowd_of(flows, "sync", self._session.store)
+        crew = Threads()
+        return Worker(Shift(lambda: self._session.engine, crowd, how, crew, self._hands))
 
     def reopen(self, run_id: str, *, by: str | None = None, reason: str | None = None) -> None:
         """Bring a failed run back: it is ready, and goes on from its last checkpoint."""

@@ -30,6 +30,8 @@ T = TypeVar("T")
 
 READERS = 2
 """Threads for reading; more would only queue for the interpreter."""
+WATCHERS = 4
+"""Threads that wait for changes, each for all who have seen the same: a wait that nobody ends lasts half a second."""
 
 
 class Lane:
@@ -44,17 +46,18 @@ class Lane:
 
     async def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Drive a coroutine of a blocking store to its end on a thread of this lane."""
-        return await self._put(coroutine)
+        return await self.put(coroutine)
 
     async def call_through(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """The same, and see it through though the task is cancelled: what is under way cannot be called back."""
-        future = self._put(coroutine)
+        future = self.put(coroutine)
         while not future.done():
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([future])
         return future.result()
 
-    def _put(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
+    def put(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
+        """Begin to drive a coroutine, and give what it will come to."""
         if self._closed:
             coroutine.close()
             raise StoreFailed("The store is closed; open it again.")
@@ -150,8 +153,10 @@ class OffThread:
         self.read_only = store.read_only
         self._writes = Lane("writer", 1)
         self._reads = Lane("reader", READERS)
-        self._watches = Lane("watcher", 1)
         self._lookups = Lookups(store, self._reads)
+        self._watches = Lane("watcher", WATCHERS)
+        self._watched: dict[int, asyncio.Future[int]] = {}
+        """The waits under way, by what those who wait have seen."""
 
     async def open(self) -> None:
         """See `Store.open`."""
@@ -217,8 +222,15 @@ class OffThread:
         await self._writes.call(self.store.retire(owner))
 
     async def changes(self, seen: int | None, seconds: float) -> int:
-        """See `Store.changes`."""
-        return await self._watches.call(self.store.changes(seen, seconds))
+        """See `Store.changes`. Those who have seen the same wait together: each alone would take a thread."""
+        if seen is None or seconds <= 0:
+            return await self._reads.call(self.store.changes(seen, seconds))
+        watch = self._watched.get(seen)
+        if watch is None:
+            watch = self._watched[seen] = self._watches.put(self.store.changes(seen, seconds))
+            watch.add_done_callback(lambda _: self._watched.pop(seen, None))
+        done, _ = await asyncio.wait([watch], timeout=seconds)
+        return watch.result() if done else seen
 
     async def now(self) -> int:
         """See `Store.now`."""
@@ -237,8 +249,9 @@ class OffThread:
         self.store.after_fork()
         self._writes = Lane("writer", 1)
         self._reads = Lane("reader", READERS)
-        self._watches = Lane("watcher", 1)
         self._lookups = Lookups(self.store, self._reads)
+        self._watches = Lane("watcher", WATCHERS)
+        self._watched = {}
 
     async def close(self) -> None:
         """See `Store.close`."""

@@ -1,0 +1,5 @@
+"""`python -m keepstep` is the script `keepstep`."""
+
+from keepstep.cli import main
+
+main()
