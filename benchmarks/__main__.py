@@ -29,6 +29,7 @@ MEASURES = (
     "many_runs",
     "reading",
     "claiming",
+    "working",
     "opening",
     "effects",
     "importing",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from dbos import DBOS, DBOSClient, SetWorkflowID
@@ -16,6 +17,7 @@ from dbos import DBOS, DBOSClient, SetWorkflowID
 from benchmarks.conversation import Say, scalars, turn
 from benchmarks.many_runs import RUNS, Burst, state_of
 from benchmarks.small_state import Save, State
+from benchmarks.working import STEPS
 
 _work: Callable[[Any], None]
 """What the workflow is to do: a workflow's own arguments have to be plain data."""
@@ -105,3 +107,23 @@ def save_in_threads(folder: Path, work: Callable[[Burst], None]) -> list[State]:
     with _launched(folder):
         work(everyone)
     return [_recorded(folder, last[run])[-1] for run in range(RUNS)]
+
+
+@DBOS.step()
+def _nothing() -> None:
+    return
+
+
+@DBOS.workflow()
+def _steps() -> None:
+    for _ in range(STEPS):
+        _nothing()
+
+
+def carry_steps(folder: Path, runs: int) -> float:
+    """Workflows of steps that do nothing, all started at once, in the threads that DBOS has for them; the seconds."""
+    with _launched(folder):
+        start = perf_counter()
+        for handle in [DBOS.start_workflow(_steps) for _ in range(runs)]:
+            handle.get_result()
+        return perf_counter() - start

@@ -1,0 +1,162 @@
+"""Worker processes that carry orders while they are killed and frozen at random, and the judge of what comes of it."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import keepstep
+from keepstep.log.records import decode_head
+from keepstep.runtime.inline import drive
+from tests.fleet.orders import expected, orders
+from tests.fleet.provider import Provider
+
+ROOT = Path(__file__).resolve().parents[2]
+LEASE_SECONDS = 1.5
+
+
+class Worker:
+    """One process of `keepstep worker`, and its successors."""
+
+    def __init__(self, place: str, outside: Path, concurrency: int) -> None:
+        self._command = [
+            *(sys.executable, "-m", "keepstep", "worker", "tests.fleet.orders:orders", "--store", place),
+            *("--concurrency", str(concurrency), "--lease", str(LEASE_SECONDS), "--poll", "0.2s", "--grace", "20s"),
+            *("--deaths", "1000000", "--log-level", "error"),
+        ]
+        self._environment = {**os.environ, "KEEPSTEP_OUTSIDE": str(outside)}
+        self.wakes = 0.0
+        """When it goes on, while it is frozen."""
+        self.start()
+
+    def start(self) -> None:
+        """Begin, once more after a kill."""
+        self.process = subprocess.Popen(self._command, cwd=ROOT, env=self._environment)
+
+    def kill(self) -> None:
+        """SIGKILL, and another one in its place."""
+        self.process.kill()
+        self.process.wait()
+        self.wakes = 0.0
+        self.start()
+
+    def freeze(self, seconds: float) -> None:
+        """SIGSTOP, for so long."""
+        self.process.send_signal(signal.SIGSTOP)
+        self.wakes = time.monotonic() + seconds
+
+    def wake(self) -> None:
+        """SIGCONT."""
+        self.process.send_signal(signal.SIGCONT)
+        self.wakes = 0.0
+
+    def end(self) -> int:
+        """SIGTERM, and how it ended."""
+        self.wake()
+        self.process.terminate()
+        try:
+            return self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self.process.wait()
+
+
+class Fleet:
+    """Some workers on one store, some orders, and bad luck."""
+
+    def __init__(self, place: str, folder: Path, *, workers: int, seed: int) -> None:
+        self._place = place
+        self._outside = folder / "outside"
+        self._provider = Provider(self._outside)
+        self._random = random.Random(seed)
+        self._count = workers
+        self._workers: list[Worker] = []
+        self.befell: Counter[str] = Counter()
+
+    def carry(self, store: keepstep.Store, runs: int, *, pause_seconds: float, limit_seconds: float) -> None:
+        """Start the orders, and let the fleet carry them to their end, whatever befalls it."""
+        for number in range(runs):
+            store.start(orders, {"order": number, "log": []}, id=f"order-{number}")
+        self._workers = [Worker(self._place, self._outside, concurrency=2) for _ in range(self._count)]
+        end = time.monotonic() + limit_seconds
+        try:
+            while left := _not_ended(store):
+                assert time.monotonic() < end, f"{left} orders have not ended; {dict(self.befell)}"
+                self._answer(store)
+                self._befall()
+                time.sleep(self._random.random() * pause_seconds)
+            codes = [worker.end() for worker in self._workers]
+        finally:
+            for worker in self._workers:
+                worker.process.kill()
+                worker.process.wait()
+        # One that was killed a moment ago may not listen to signals yet.
+        assert set(codes) <= {0, -signal.SIGTERM}, "a worker that is not killed ends in good order"
+
+    def judge(self, store: keepstep.Store, runs: int) -> None:
+        """Every run has ended as if nothing had befallen it, and the world outside has seen every effect once."""
+        for number in range(runs):
+            look = store.look(f"order-{number}")
+            assert look.status == "finished", (look.run_id, look.status, look.error)
+            assert (look.state, look.result) == expected(number)
+            verification = store.verify(look.run_id)
+            assert verification.ok, verification.damage
+            _check_epochs(store, look.run_id)
+        happened = Counter((line.tool, line.order) for line in self._provider.happened())
+        assert happened == {(tool, number): 1 for tool in ("reserve", "charge", "ship") for number in range(runs)}
+
+    def _answer(self, store: keepstep.Store) -> None:
+        """A person looks outside, and answers what is asked about doubts."""
+        for gate in store.inbox(limit=1000).items:
+            assert gate.about == "doubt", "only what cannot be found out otherwise is asked about"
+            assert gate.details["tool"] == "ship"
+            self.befell["asked"] += 1
+            key = gate.details["idempotency_key"]
+            outcome = "happened" if self._provider.ask(key) else "not_happened"
+            result = f"ship {gate.details['arguments'][0][0]}"
+            try:
+                store.answer(gate.id, {"outcome": outcome, "result": result}, by="a person")
+            except keepstep.GateError:
+                continue  # a worker that woke late has told how it went
+
+    def _befall(self) -> None:
+        """Something happens to one of the workers."""
+        now = time.monotonic()
+        for worker in self._workers:
+            if worker.wakes and worker.wakes < now:
+                worker.wake()
+        worker = self._random.choice(self._workers)
+        match self._random.randrange(3):
+            case 0:
+                worker.kill()
+                self.befell["killed"] += 1
+            case 1 if not worker.wakes:
+                worker.freeze(LEASE_SECONDS * (1 + self._random.random()))
+                self.befell["frozen"] += 1
+            case _:
+                pass
+
+
+def _not_ended(store: keepstep.Store) -> int:
+    statuses = ["ready", "running", "paused", "sleeping"]
+    return len(store.runs("orders", status=statuses, limit=1000).items)
+
+
+def _check_epochs(store: keepstep.Store, run_id: str) -> None:
+    """What a holder wrote stands between its claim and the next one: nobody wrote late."""
+    session: Any = store._session
+    epoch = 0
+    for one in drive(session.engine.store.records(run_id, bodies=False)):
+        record: Any = decode_head(one.head)
+        if record.kind == "claimed":
+            assert record.epoch > epoch
+            epoch = record.epoch
+        elif record.kind != "opened":
+            assert record.epoch in (0, epoch), f"{run_id}: {record.kind} of epoch {record.epoch} in epoch {epoch}"
