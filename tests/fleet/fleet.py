@@ -59,7 +59,6 @@ class Worker:
 
     def end(self) -> int:
         """SIGTERM, and how it ended."""
-        self.wake()
         self.process.terminate()
         try:
             return self.process.wait(60)
@@ -92,6 +91,8 @@ class Fleet:
                 self._answer(store)
                 self._befall()
                 time.sleep(self._random.random() * pause_seconds)
+            for worker in self._workers:
+                worker.wake()  # a frozen one may hold the file's lock
             codes = [worker.end() for worker in self._workers]
         finally:
             for worker in self._workers:

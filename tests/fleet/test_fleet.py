@@ -30,6 +30,6 @@ def test_what_befalls_a_fleet_is_not_seen_in_what_it_did(tmp_path):
     with keepstep.open(place) as store:
         fleet.carry(store, 500, pause_seconds=0.2, limit_seconds=1800)
         fleet.judge(store, 500)
-    assert fleet.befell["killed"] > 100
-    assert fleet.befell["frozen"] > 100
+    assert fleet.befell["killed"] > 50
+    assert fleet.befell["frozen"] > 50
     assert fleet.befell["asked"] > 10
