@@ -30,6 +30,14 @@ EXAMPLES = {
         "booked: flight to Paris, hotel to Paris",
         "the ledger: mail about Rome, attempt 1, line 1, returned",
     ],
+    "worker.py": [
+        "pays order 3",
+        "that worker is dead",
+        "refund-3 asks: doubt",
+        "refund-4 asks: question",
+        "refund-3: the bank has it",
+        "refund-4: order 4 is paid",
+    ],
     "typed_state.py": [
         "version 2, a Conversation of ['ada', 'bob']",
         "  Message(role='assistant', text='Good morning')",

@@ -106,6 +106,7 @@ class _Journey:
         self._claim = claim
         self._path = path
         self._told = told
+        self._mark = flow.version, flow.fingerprint
         self._registry = claim.engine.registry
         self.shape = shape_of(flow, self._registry)
         self.tape = Tape(Framer.fresh())
@@ -246,7 +247,7 @@ class _Journey:
             label=None,
             version=self.shape.version,
             state=state,
-            flow=(self._flow.version, self._flow.fingerprint),
+            flow=self._mark,
         )
 
     def _no_such(self, step: object) -> NoSuchStep:
