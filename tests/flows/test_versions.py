@@ -6,7 +6,6 @@ import pytest
 
 import keepstep
 from keepstep.flows.versions import Crowd
-from tests.kinds import kinds_of
 
 
 def first_version():
@@ -172,17 +171,33 @@ def test_a_lift_that_raises_fails_the_run_which_can_be_reopened(store):
     assert second_version().run(store, id="r").finished
 
 
-def test_a_fork_of_a_run_is_of_its_version(store):
-    first_version().run(store, {"order": 7}, id="r")
+def lifted(store):
+    """A run whose last checkpoint alone is of the second version."""
+    paused = first_version().run(store, {"order": 7}, id="r")
+    store.answer(paused.gates[0], True)
+    second_version().run(store, id="r")
+    assert store.look("r").flow_version == "2"
 
-    assert store.fork("r", at=1, id="s").flow_version == "1"
+
+def test_a_fork_is_of_the_version_of_its_checkpoint(store):
+    lifted(store)
+
+    assert store.fork("r", id="s").flow_version == "2"
+    assert store.fork("r", at=1, id="t").flow_version == "1"
+    outcome = second_version().run(store, id="t")
+    store.answer(outcome.gates[0], True)
+    assert second_version().run(store, id="t").result == ("new", {"amount": 5, "order": 7, "checked": True})
 
 
-def test_the_version_costs_nothing_in_the_checkpoints_of_one_version(store):
-    first_version().run(store, {"order": 7}, id="r")
+def test_going_back_goes_back_to_the_version_of_the_checkpoint(store):
+    lifted(store)
 
-    assert "saved" in kinds_of(store)
-    assert store.verify("r").ok
+    store.rollback("r", to=1)
+
+    assert store.look("r").flow_version == "1"
+    outcome = second_version().run(store, id="r")
+    store.answer(outcome.gates[0], True)
+    assert second_version().run(store, id="r").result == ("new", {"amount": 5, "order": 7, "checked": True})
 
 
 def test_the_fingerprint_changes_with_the_steps_and_not_with_what_is_in_them():

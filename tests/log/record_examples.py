@@ -63,7 +63,7 @@ EXAMPLES: dict[str, Record] = {
         Reopened(reason="retried", **COMMON),
         RolledBack(
             to=4, to_step=3, line=5, next="plan", label="good", depth=3, jumps=[(2, 1, 2), (4, 3, 3)], version=2,
-            **COMMON,
+            flow_version="2026-01", **COMMON,
         ),
         Tagged(tags={"customer": "ada", "amount": 40, "rate": 1.5, "vip": True, "old": None}, **COMMON),
         Noted(namespace="progress", key="k", **COMMON),

@@ -289,9 +289,19 @@ def test_attempts_count_failures_of_a_step_until_the_next_checkpoint():
 
 def test_a_checkpoint_says_which_version_of_the_flow_goes_on_from_it():
     log = Log(Opened(workflow="w", flow_version="1", flow_fingerprint=b"F"), Claimed(owner="owner-1", epoch=1))
-    assert log.add(Saved(step=1)).flow_version == "1"
-    log.add(Saved(step=2, flow_version="2", flow_fingerprint=b"G"))
+    assert log.add(Saved(step=1, flow_version="1")).flow_fingerprint == b"F"
+    assert log.add(Saved(step=2)).flow_version == "1"
+    log.add(Saved(step=3, flow_version="2", flow_fingerprint=b"G"))
     assert (log.row.flow_version, log.row.flow_fingerprint) == ("2", b"G")
+
+
+def test_a_rollback_goes_back_to_the_version_of_its_checkpoint():
+    log = Log(Opened(workflow="w", flow_version="1", flow_fingerprint=b"F"), Claimed(owner="owner-1", epoch=1))
+    log.add(Saved(step=1, flow_version="1"))
+    log.add(Saved(step=2, flow_version="2", flow_fingerprint=b"G"))
+    log.add(RolledBack(to=3, to_step=1, line=2, flow_version="1"))
+    assert (log.row.flow_version, log.row.flow_fingerprint) == ("1", None)
+    assert log.add(RolledBack(to=3, to_step=1, line=3)).flow_version == "1"
 
 
 def test_a_run_changes_its_time_of_change_only_with_its_status():

@@ -78,7 +78,7 @@ class SaveDraft:
         label: str | None,
         version: int,
         state: Any = None,
-        flow: tuple[str, bytes] | None = None,
+        flow: tuple[str, bytes | None] | None = None,
     ) -> None:
         self._tape = tape
         self._parts = parts
@@ -131,10 +131,12 @@ class SaveDraft:
             (self._tape.framer, self._tape.state), self._before = self._before, None
 
     def _flow_fields(self, row: Fields) -> dict[str, Any]:
-        """What stands in the record of the flow: nothing, unless it is another than before."""
-        if self._flow is None or self._flow == (row.flow_version, row.flow_fingerprint):
+        """What stands in the record of the flow that saves it."""
+        if self._flow is None:
             return {}
-        return {"flow_version": self._flow[0], "flow_fingerprint": self._flow[1]}
+        version, fingerprint = self._flow
+        is_known = fingerprint == row.flow_fingerprint
+        return {"flow_version": version, "flow_fingerprint": None if is_known else fingerprint}
 
     def _place(self, row: Fields) -> int:
         if self._asked_step is None:

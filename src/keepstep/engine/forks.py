@@ -59,12 +59,21 @@ async def fork(
     draft = SaveDraft(
         tape, parts, target, next=loaded.head.next, step=loaded.head.step, label=None,
         version=loaded.head.version if edits is None else max(shape.version, loaded.head.version),
+        flow=_flow(row, loaded),
     )  # fmt: skip
     inherited = await inherit(engine, run_id, effects)
     committed = await decide(engine, target, _Fork(run_id, row, loaded, draft, effects, inherited))
     if committed.append is None:
         await _must_be_equal(engine, target, parts, effects)
     return target
+
+
+def _flow(parent: Fold, loaded: Loaded) -> tuple[str, bytes | None] | None:
+    """Version and fingerprint of the flow that saved the checkpoint, which an older one may have done."""
+    version = loaded.head.flow_version or parent.flow_version
+    if version is None:
+        return None
+    return version, parent.flow_fingerprint if version == parent.flow_version else None
 
 
 def _name(engine: Engine, parent_id: str) -> str:
@@ -128,6 +137,7 @@ class _Fork:
                 )
             return []
         incarnation, epoch = view.buried
+        flow = _flow(self.parent, self.loaded)
         opened = Opened(
             workflow=self.parent.workflow,
             incarnation=incarnation + 1,
@@ -135,8 +145,8 @@ class _Fork:
             parent_run=self.parent_id,
             parent_seq=head.seq,
             parent_step=head.step,
-            flow_version=self.parent.flow_version,
-            flow_fingerprint=self.parent.flow_fingerprint,
+            flow_version=flow[0] if flow is not None else None,
+            flow_fingerprint=flow[1] if flow is not None else None,
             effects=self.effects,
         )
         drafts = [Draft(opened), *self.draft(Fold(), ahead=1)]

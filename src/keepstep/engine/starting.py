@@ -46,7 +46,9 @@ async def start(engine: Engine, shape: Shape, run_id: str, beginning: Beginning)
     if beginning.state is not None:
         tape = Tape(Framer.fresh())
         parts = cut(engine, shape, beginning.state, None)
-        draft = SaveDraft(tape, parts, run_id, next=beginning.next, step=0, label=None, version=shape.version)
+        draft = SaveDraft(
+            tape, parts, run_id, next=beginning.next, step=0, label=None, version=shape.version, flow=beginning.flow
+        )
     committed = await decide(engine, run_id, _Start(beginning, body, draft, tags))
     if committed.append is not None:
         return True
@@ -81,7 +83,7 @@ class _Start:
             flow_version=version,
             flow_fingerprint=fingerprint,
         )
-        saved = [] if self.draft is None else self.draft(Fold(), ahead=1)
+        saved = [] if self.draft is None else self.draft(Fold(flow_fingerprint=fingerprint), ahead=1)
         tagged = [Draft(Tagged(tags=dict(self.tags)))] if self.tags else []
         return [Draft(opened, self.body), *saved, *tagged]
 

@@ -199,8 +199,8 @@ def _saved(row: Folding, record: Saved) -> None:
     row.step, row.next, row.label, row.line = record.step, record.next, record.label, record.line
     row.saved, row.saved_us, row.depth, row.version = record.seq, record.at_us, record.depth, record.version
     row.deaths = row.attempts = 0
-    if record.flow_version is not None:
-        row.flow_version, row.flow_fingerprint = record.flow_version, record.flow_fingerprint
+    row.flow_version = record.flow_version or row.flow_version
+    row.flow_fingerprint = record.flow_fingerprint or row.flow_fingerprint
     floor = record.depth & (record.depth - 1)
     row.jumps = [*(one for one in row.jumps if one[2] <= floor), (record.seq, record.step, record.depth)]
 
@@ -210,6 +210,8 @@ def _rolled_back(row: Folding, record: RolledBack) -> None:
     row.saved, row.depth, row.jumps = record.to, record.depth, list(record.jumps)
     row.line = row.lines = record.line
     row.undoing = row.undoing_from = row.attempts = 0
+    if record.flow_version is not None and record.flow_version != row.flow_version:
+        row.flow_version, row.flow_fingerprint = record.flow_version, None
     row.waits = []
 
 

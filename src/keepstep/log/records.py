@@ -84,8 +84,9 @@ class Saved(Record, tag="saved", frozen=True, array_like=True, kw_only=True):
     version: int = 1
     """The version of the user's state type."""
     flow_version: str | None = None
-    """The version of the flow that carries the run from here on, where it is another than before."""
+    """The version of the flow that saved it, and goes on from it."""
     flow_fingerprint: bytes | None = None
+    """Of that flow, where it is another than before."""
 
 
 class Finished(Record, tag="finished", frozen=True, array_like=True, kw_only=True):
@@ -131,6 +132,8 @@ class RolledBack(Record, tag="rolled_back", frozen=True, array_like=True, kw_onl
     jumps: list[tuple[int, int, int]] = []
     """The jump stack of the checkpoint gone back to (see `Fold.jumps`)."""
     version: int = 1
+    flow_version: str | None = None
+    """The version of the flow that had saved that checkpoint."""
 
 
 class Tagged(Record, tag="tagged", frozen=True, array_like=True, kw_only=True):

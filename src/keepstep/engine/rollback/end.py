@@ -41,6 +41,7 @@ class End:
             depth=head.depth,
             jumps=self.jumps,
             version=head.version,
+            flow_version=head.flow_version,
         )
         return [*self.before, Draft(record, self.body)]
 
