@@ -201,6 +201,7 @@ def test_a_run_that_kills_its_workers_is_given_up_by_the_one_that_lives(app):
         (["app:plain", "--concurrency", "0"], "concurrency= is 0"),
         (["app:plain", "--log-level", "loud"], "give one of debug, info"),
         (["app:plain", "--store", "memroy:"], "did you mean memory:?"),
+        (["app:plain", "--store", "memory:"], "no other process reaches"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(app, arguments, told):

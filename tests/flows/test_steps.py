@@ -322,6 +322,15 @@ def test_what_a_function_returns_is_the_result(store):
     assert report.run(store, id="r").result == ["line"]
 
 
+def test_a_coroutine_function_of_a_run_can_be_a_flow_on_an_event_loop(loop_store):
+    @keepstep.flow("report", state=Order)
+    async def report(run):
+        run.state.notes.append(await run.memo(str, run.state.number))
+        await run.save(run.state)
+
+    assert report.run(loop_store, {"number": 7}, id="r").result == Order(7, ["7"])
+
+
 # --- steps on an event loop ------------------------------------------------------------------------------------------
 
 

@@ -39,6 +39,8 @@ def worker(  # noqa: PLR0917 - options of a command line, given by name
     if log_level not in LEVELS:
         raise BadInput(f"--log-level is {log_level!r}; give one of {', '.join(LEVELS)}.")
     logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(message)s")
+    if store.startswith("memory:"):
+        raise BadInput("--store is in memory, which no other process reaches; name a file, or use store.worker().")
     found = load_flows(flows)
     how: dict[str, Any] = {
         "concurrency": concurrency,
