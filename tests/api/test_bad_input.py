@@ -64,6 +64,7 @@ CALL = {
     "args": (object(), {"a": [Mute()]}, lambda: 1, 1j),
     "kwargs": (object(), {"a": [Mute()]}, lambda: 1, 1j),
 }
+FLOWS = (*ANYTHING, None, 5, "refund", len, keepstep.Flow("without steps"))
 FIELDS = (
     *ANYTHING,
     5,
@@ -88,7 +89,18 @@ STORE: dict[str, dict[str, tuple[Any, ...]]] = {
     "run": ENTRY,
     "claim": ENTRY,
     "claim_due": {"workflow": TEXT, "limit": LIMIT, **SHAPE},
-    "carry": {"function": (None, object(), 5, "work"), **ENTRY},
+    "carry": {"function": (None, object(), 5, "work"), "input": ({"n": 1}, 5), "tags": ({"a": 1}, 5), **ENTRY},
+    "start": {"flow": FLOWS, "input": UNSTORABLE, "id": TEXT, "tags": TAGS},
+    "handle": {"run_id": RUN_ID, "flow": (*ANYTHING, 5, "refund")},
+    "reopen": {"run_id": RUN_ID, "by": TEXT, "reason": (*ANYTHING, 5, ["r"])},
+    "worker": {
+        "flows": FLOWS,
+        "concurrency": (*NUMBER, None, 0, -1, HUGE),
+        "poll": (*LENGTH, None, 0),
+        "grace": (*LENGTH, None),
+        "deaths": (*NUMBER, None, 0, -1, HUGE),
+        "alive": (*ANYTHING, 5, "", ["x"]),
+    },
     "save": {**SAVED, "run_id": RUN_ID, "workflow": TEXT, "version": SHAPE["version"]},
     "load": {"run_id": RUN_ID, **SHAPE},
     "look": {"run_id": RUN_ID, **SHAPE},
@@ -200,7 +212,10 @@ def pay(*args: Any, **kwargs: Any) -> str:
     return "paid"
 
 
+FLOW = keepstep.flow("good")(lambda run: None)
+
 NEEDED: dict[str, Any] = {
+    "flow": FLOW,
     "run_id": "r",
     "function": lambda run: None,
     "state": {"n": 1},
@@ -223,6 +238,9 @@ WORDS = {
     "tags": "ag",
     "more": "ag",
     "function": "function",
+    "flow": "low",
+    "flows": "low",
+    "input": "state",
     "target": "path",
     "value": ("note", "message", "answer"),
     "gate_id": "gate",
@@ -266,6 +284,8 @@ def call(handle, method, name, value):
     if method == "tag":
         first = [value] if name == "run_id" else [given["run_id"]] if "run_id" in given else []
         return handle.tag(*first, value) if name == "tags" else handle.tag(*first, mark=value if name == "more" else 1)
+    if method == "worker":
+        return handle.worker(value) if name == "flows" else handle.worker(FLOW, **{name: value})
     found = getattr(handle, method)(**{**given, name: value})
     if method == "run":
         with found:

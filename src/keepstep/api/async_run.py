@@ -42,7 +42,9 @@ class AsyncRun(Held):
         be done next, `label` makes the checkpoint easy to find again.
         """
         claim = self._claimed("save")
-        return await saves.save(claim, self._shape, self._tape, state, next=next or claim.step, step=step, label=label)
+        return await saves.save(
+            claim, self._shape, self._tape, state, next=claim.step if next is None else next, step=step, label=label
+        )
 
     async def finish(self, result: Any = None) -> None:
         """End the run with a result; durable when this returns."""

@@ -36,7 +36,9 @@ class Run(Held):
         """
         claim = self._claimed("save")
         return self._wait(
-            saves.save(claim, self._shape, self._tape, state, next=next or claim.step, step=step, label=label)
+            saves.save(
+                claim, self._shape, self._tape, state, next=claim.step if next is None else next, step=step, label=label
+            )
         )
 
     def finish(self, result: Any = None) -> None:
