@@ -184,6 +184,29 @@ def test_a_run_that_is_locked_elsewhere_goes_alone_in_the_next_round(place: Plac
     assert all_there(holder, ids(5))
 
 
+def test_a_run_that_stays_locked_keeps_no_other_from_being_written(hooked: HookedStore, holder: Store):
+    locked = {"locked"}
+    commit = hooked.store.commit
+
+    async def skip(batch: Sequence[Entry]) -> list[Outcome]:
+        skipped = {one.run_id for one in batch} & locked
+        written = iter(await commit([one for one in batch if one.run_id not in skipped]))
+        return [Busy() if one.run_id in skipped else next(written) for one in batch]
+
+    hooked.store.commit = skip
+    work = Work()
+    work.start(*save_calls(holder, ["locked"]))
+    until(lambda: ["locked"] in hooked.commits)
+
+    for call in save_calls(holder, ids(5)):
+        work.start(call)
+    until(lambda: all(holder.load(one) is not None for one in ids(5)))
+
+    locked.clear()
+    assert work.ended() == [1] * 6
+    assert all_there(holder, ["locked", *ids(5)])
+
+
 def test_a_holders_append_that_meets_a_lock_is_written_once(place: Place, hooked: HookedStore, holder: Store):
     with holder.run("r", "w") as run:
         hooked.before(lambda batch: None)

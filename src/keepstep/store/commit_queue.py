@@ -53,6 +53,8 @@ class CommitQueue:
         """Taken by a leader and not told yet; what an interrupted leader leaves behind is told by the next one."""
         self._alone: deque[Item] = deque()
         """Items that go one to a commit: their run was locked elsewhere, or a commit of many failed with them in it."""
+        self._was_alone = False
+        """The last round had one of those: while a run stays locked, the others are written in between."""
         self._leader = False
         self.told = 0
         """How many the last round has told."""
@@ -139,8 +141,10 @@ class CommitQueue:
     async def _take(self) -> list[Entry]:
         """Move what waits to `_flying`; returns the entries, in the same order."""
         with self._mutex:
-            source = self._alone or self._waiting
-            items = list(islice(source, 1 if source is self._alone else ENTRIES_MAX))
+            is_alone = bool(self._alone) and not (self._was_alone and self._waiting)
+            self._was_alone = is_alone
+            source = self._alone if is_alone else self._waiting
+            items = list(islice(source, 1 if is_alone else ENTRIES_MAX))
             self._flying = list(items)
             for _ in items:
                 source.popleft()
