@@ -12,6 +12,7 @@ from typing import Any
 
 from keepstep.log import fold, records
 from keepstep.log.lifecycle import ABSENT, BY_ANYBODY, STATUSES, TABLE, leads_to
+from keepstep.store.postgres import statements as postgres
 from keepstep.store.sqlite import statements
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -176,6 +177,13 @@ def _statements(pattern: str) -> str:
     return f"```sql\n{between.join(re.sub(r'$', ';', text) for text in texts)}\n```\n"
 
 
+def postgres_schema() -> str:
+    """The statements that make a schema in PostgreSQL, as somebody else may run them for a role that may not."""
+    schema = postgres.Statements("keepstep")
+    steps = [*schema.schema_step(1), schema("put_format").replace("%(format)s", "'1'")]
+    return '```sql\nCREATE SCHEMA "keepstep";\n' + "\n".join(f"{one};" for one in steps) + "\n```\n"
+
+
 DRAWN: dict[str, Callable[[], str]] = {
     "folders": folders,
     "lifecycle table": lifecycle_table,
@@ -186,6 +194,7 @@ DRAWN: dict[str, Callable[[], str]] = {
     "wait fields": wait_fields,
     "SQLite tables": sqlite_tables,
     "SQLite indexes": sqlite_indexes,
+    "PostgreSQL schema": postgres_schema,
 }
 
 if __name__ == "__main__":

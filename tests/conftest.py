@@ -6,23 +6,28 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
 
-import keepstep
-from keepstep.runtime.clock import SystemClock
-from keepstep.testing import Clock
-from tests.children import Baton
-from tests.places import Place
+pytest.register_assert_rewrite("keepstep.store.conformance")  # before anybody imports it
+
+import keepstep  # noqa: E402
+from keepstep.runtime.clock import SystemClock  # noqa: E402
+from keepstep.testing import Clock  # noqa: E402
+from tests.children import Baton  # noqa: E402
+from tests.places import Place  # noqa: E402
+from tests.postgres_server import SCHEMAS, stop_shared  # noqa: E402
 
 pytest_plugins = ["keepstep.testing.fixtures"]
 
 settings.register_profile("keepstep", deadline=None)  # no test is about a time
 settings.load_profile("keepstep")
 
-KINDS = ("memory", "dir", "sqlite")
+KINDS = ("memory", "dir", "sqlite", "postgres")
 KINDS_ON_DISK = ("dir", "sqlite")
+KINDS_SHARED = (*KINDS_ON_DISK, "postgres")
 MODES = ("sync", "async")
 
 FOLDER_IN_MEMORY = "/dev/shm"
@@ -30,14 +35,26 @@ FOLDER_IN_MEMORY = "/dev/shm"
 
 
 def _every(kinds: tuple[str, ...], modes: tuple[str, ...]) -> list[str]:
-    return [f"{kind}-{mode}" for kind in kinds for mode in modes]
+    """Each kind in each mode, but PostgreSQL, whose tests take longest, in one of them per test."""
+    return [f"{kind}-{mode}" for kind in kinds if kind != "postgres" for mode in modes] + [
+        kind for kind in kinds if kind == "postgres"
+    ]
 
 
-def _place(name: str, folder: Path) -> Iterator[Place]:
-    kind, mode = name.split("-")
-    place = Place(kind, mode, folder)
+def _place(request: pytest.FixtureRequest, folder: Path) -> Iterator[Place]:
+    kind, _, mode = request.param.partition("-")
+    # Which one hangs on the test's name: half of all tests go through each.
+    place = Place(kind, mode or MODES[crc32(request.node.name.encode()) % len(MODES)], folder)
     yield place
     place.close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _server() -> Iterator[None]:
+    """A server that was started for some tests ends with all of them."""
+    yield
+    SCHEMAS.close()
+    stop_shared()
 
 
 @pytest.fixture
@@ -51,13 +68,19 @@ def folder() -> Iterator[Path]:
 @pytest.fixture(params=_every(KINDS, MODES))
 def place(request: pytest.FixtureRequest, folder: Path) -> Iterator[Place]:
     """Room for a store, of every kind and in every mode."""
-    yield from _place(request.param, folder)
+    yield from _place(request, folder)
 
 
 @pytest.fixture(params=_every(KINDS_ON_DISK, MODES))
 def disk_place(request: pytest.FixtureRequest, folder: Path) -> Iterator[Place]:
-    """The same, on the kinds that other processes see."""
-    yield from _place(request.param, folder)
+    """The same, on the kinds that are files."""
+    yield from _place(request, folder)
+
+
+@pytest.fixture(params=_every(KINDS_SHARED, MODES))
+def shared_place(request: pytest.FixtureRequest, folder: Path) -> Iterator[Place]:
+    """The same, on all kinds that other processes see."""
+    yield from _place(request, folder)
 
 
 @pytest.fixture
@@ -72,11 +95,27 @@ def clock(place: Place) -> Clock:
     return place.clock
 
 
-@pytest.fixture(params=KINDS_ON_DISK)
+@pytest.fixture(params=KINDS_SHARED)
 def shared(request: pytest.FixtureRequest, folder: Path) -> Iterator[Callable[[], keepstep.Store]]:
     """Opens a store that several processes share, by the clock that they share, too."""
     place = Place(request.param, "sync", folder)
     yield lambda **how: place.open(clock=SystemClock(), **how)
+    place.close()
+
+
+@pytest.fixture
+def postgres_url(folder: Path) -> Iterator[str]:
+    """The URL of an empty store in PostgreSQL."""
+    place = Place("postgres", "sync", folder)
+    yield place.url
+    place.close()
+
+
+@pytest.fixture(params=KINDS_SHARED)
+def shared_url(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
+    """The URL of an empty store that processes share."""
+    place = Place(request.param, "sync", folder)
+    yield place.url
     place.close()
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString, Self, cast
 
 import apsw
 import msgspec
+import psycopg
 
 from keepstep.log.chain import DIGEST_BYTES, Stored
 from keepstep.log.fold import Fold, encode_fold
 from keepstep.store.directory.lines import RecordLine, _sealed, outline, records_in, renewed_line
 from keepstep.store.directory.names import file_name
-from keepstep.store.sqlite.rows import read_row, seal_row
+from keepstep.store.sealed_rows import read_row, seal_row
 
 Change = Callable[[dict[int, Stored]], dict[int, Stored]]
 """What becomes of a run's records, by seq: changed, missing, or in another place."""
@@ -47,6 +48,34 @@ def damage_sqlite(file: Path, run_id: str, seq: int) -> None:
         connection.close()
 
 
+def damage_postgres(url: str, run_id: str, seq: int) -> None:
+    """The same, in a database."""
+    with Tables(url) as tables:
+        [(body,)] = tables.do("SELECT body FROM {}.records WHERE run = %s AND seq = %s", run_id.encode(), seq)
+        tables.do("UPDATE {}.records SET body = %s WHERE run = %s AND seq = %s", _flipped(body), run_id.encode(), seq)
+
+
+class Tables:
+    """The tables of a store in PostgreSQL, behind its back."""
+
+    def __init__(self, url: str) -> None:
+        base, _, options = url.rpartition("schema=")
+        self._schema = options.partition("&")[0]
+        self._connection = psycopg.connect(base.rstrip("?&"), autocommit=True)
+
+    def do(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Carry out a statement, in which {} stands for the schema."""
+        text = cast("LiteralString", statement.replace("{}", f'"{self._schema}"'))
+        cursor = self._connection.execute(text, values)
+        return cursor.fetchall() if cursor.description is not None else []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+
 def _flipped(body: bytes | None) -> bytes:
     assert body, "only what has a body can be damaged"
     return body[:-1] + bytes([body[-1] ^ 1])
@@ -61,6 +90,8 @@ def rewrite(place: Any, store: Any, run_id: str, change: Change) -> None:
         rewrite_memory(store._session._beating, run_id, change)
     elif place.kind == "dir":
         rewrite_directory(place.path, run_id, change)
+    elif place.kind == "postgres":
+        rewrite_postgres(place.url, run_id, change)
     else:
         rewrite_sqlite(place.path, run_id, change)
 
@@ -107,6 +138,17 @@ def rewrite_sqlite(file: Path, run_id: str, change: Change) -> None:
         connection.close()
 
 
+def rewrite_postgres(url: str, run_id: str, change: Change) -> None:
+    """The same, in the rows of a database."""
+    run = run_id.encode()
+    with Tables(url) as tables:
+        found = tables.do("SELECT seq, head, body FROM {}.records WHERE run = %s", run)
+        changed = change({seq: _from_columns(seq, head, body) for seq, head, body in found})
+        tables.do("DELETE FROM {}.records WHERE run = %s", run)
+        for seq, one in changed.items():
+            tables.do("INSERT INTO {}.records VALUES (%s, %s, %s, %s)", run, seq, one.digest + one.head, one.body)
+
+
 def _from_columns(seq: int, head: bytes, body: bytes | None) -> Stored:
     return Stored(seq, head[DIGEST_BYTES:], head[:DIGEST_BYTES], body)
 
@@ -120,6 +162,8 @@ def rewrite_row(place: Any, store: Any, run_id: str, change: Callable[[Fold], Fo
         rewrite_row_memory(store._session._beating, run_id, change)
     elif place.kind == "dir":
         rewrite_row_directory(place.path, run_id, change)
+    elif place.kind == "postgres":
+        rewrite_row_postgres(place.url, run_id, change)
     else:
         rewrite_row_sqlite(place.path, run_id, change)
 
@@ -152,6 +196,15 @@ def rewrite_row_sqlite(file: Path, run_id: str, change: Callable[[Fold], Fold]) 
         connection.execute("UPDATE runs SET row = ?, seq = ?, digest = ? WHERE id = ?", values)
     finally:
         connection.close()
+
+
+def rewrite_row_postgres(url: str, run_id: str, change: Callable[[Fold], Fold]) -> None:
+    """The same, in the rows of a database."""
+    with Tables(url) as tables:
+        [(sealed, seq, digest)] = tables.do("SELECT row, seq, digest FROM {}.runs WHERE id = %s", run_id.encode())
+        row = change(read_row(run_id, seq, digest, sealed))
+        values = (seal_row(row), row.seq, row.digest, run_id.encode())
+        tables.do("UPDATE {}.runs SET row = %s, seq = %s, digest = %s WHERE id = %s", *values)
 
 
 def change_row_bytes(file: Path, run_id: str, change: Callable[[bytes], bytes]) -> None:

@@ -14,24 +14,31 @@ from keepstep.log.grow import Draft
 from keepstep.log.records import Record, Released
 from keepstep.runtime.inline import drive
 from keepstep.testing import Clock
-from tests.damage import damage_directory, damage_memory, damage_sqlite
+from tests.damage import damage_directory, damage_memory, damage_postgres, damage_sqlite
 from tests.handles import LOOP, act, open_behind
+from tests.postgres_server import SCHEMAS, server_url, with_schema
 
 LEASE_SECONDS = 30.0
 _numbers = itertools.count()
 
 
 class Place:
-    """Room for one store of a kind (memory, dir, sqlite), used in a mode (sync, async)."""
+    """Room for one store of a kind (memory, dir, sqlite, postgres), used in a mode (sync, async)."""
 
     def __init__(self, kind: str, mode: str, folder: Path) -> None:
         self.kind = kind
         self.mode = mode
         self.folder = folder
         self.clock = Clock()
-        self.path = folder / {"memory": "nowhere", "dir": "runs", "sqlite": "runs.db"}[kind]
-        self.url = f"memory:place {next(_numbers)}" if kind == "memory" else f"{kind}:{self.path}"
+        self.path = folder / {"dir": "runs", "sqlite": "runs.db"}.get(kind, "nowhere")
+        self.schema = SCHEMAS.take() if kind == "postgres" else ""
+        self.url = self._url()
         self._opened: list[Any] = []
+
+    def _url(self) -> str:
+        if self.kind == "memory":
+            return f"memory:place {next(_numbers)}"
+        return with_schema(server_url(), self.schema) if self.kind == "postgres" else f"{self.kind}:{self.path}"
 
     def open(self, url: str | None = None, **options: Any) -> keepstep.Store:
         """Open the store, each time as another owner; it is closed at the end of the test."""
@@ -48,6 +55,8 @@ class Place:
         for store in reversed(self._opened):
             with suppress(keepstep.KeepstepError):
                 store.close()
+        if self.schema:
+            SCHEMAS.give_back(self.schema)
 
     # --- what happens to processes -------------------------------------------------------------------------------
 
@@ -69,7 +78,7 @@ class Place:
             LOOP.run(cast(Any, session.store.close()))
         else:
             drive(cast(Any, session.store.close()))
-        if self.kind == "memory":
+        if self.kind in ("memory", "postgres"):
             self.clock.turn(LEASE_SECONDS + 1)
 
     def beat(self, store: keepstep.Store) -> None:
@@ -101,5 +110,7 @@ class Place:
             damage_memory(store._session._beating, run_id, seq)
         elif self.kind == "dir":
             damage_directory(self.path, run_id, seq)
+        elif self.kind == "postgres":
+            damage_postgres(self.url, run_id, seq)
         else:
             damage_sqlite(self.path, run_id, seq)

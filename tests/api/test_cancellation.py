@@ -14,6 +14,7 @@ from keepstep.runtime.clock import SystemClock
 from keepstep.store.memory import MemoryStore
 from keepstep.testing import FaultyStore
 from tests.conftest import KINDS
+from tests.places import Place
 
 TURNS_MAX = 500
 
@@ -270,15 +271,12 @@ def test_a_store_whose_closing_was_cancelled_can_be_closed():
 # --- on every store, whose operations go on in threads ---------------------------------------------------------------
 
 
-def url_of(kind, folder):
-    return {"memory": "memory:cancelled", "dir": f"dir:{folder / 'runs'}", "sqlite": str(folder / "runs.db")}[kind]
-
-
 @pytest.fixture(params=KINDS)
 def url(request, folder):
     """A place for a store of each kind."""
-    name = f"{request.node.name}"
-    return f"memory:{name}" if request.param == "memory" else url_of(request.param, folder)
+    place = Place(request.param, "async", folder)
+    yield f"memory:{request.node.name}" if request.param == "memory" else place.url
+    place.close()
 
 
 def test_the_commit_of_a_cancelled_save_still_ends(url):

@@ -179,7 +179,7 @@ def test_a_record_cut_off_anywhere_is_found_and_named(place, whole):
     store = opened(place)
     records = records_of(place, store)
     for seq, field, length in every(place, flips(records)):
-        if field == "digest" and place.kind == "sqlite":
+        if field == "digest" and place.kind in ("sqlite", "postgres"):
             continue  # it stands before the head, in one column
         rewrite(place, store, "r", hurt(seq, **{field: getattr(records[seq], field)[:length]}))
 

@@ -8,6 +8,7 @@ import pytest
 
 import keepstep
 from tests.children import Child, in_child, in_children
+from tests.conftest import KINDS_ON_DISK
 
 
 def raised(work):
@@ -73,6 +74,7 @@ def test_what_a_child_saved_is_seen_by_plain_saves_of_the_parent(shared):
     assert store.verify("r").ok
 
 
+@pytest.mark.parametrize("shared", KINDS_ON_DISK, indirect=True)
 def test_a_child_that_was_killed_leaves_its_run_at_once(shared, baton):
     store = shared(lease="1h")
 

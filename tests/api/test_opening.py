@@ -164,7 +164,7 @@ def test_what_names_no_store_is_refused(here, opened, place):
         ("directory:runs", "did you mean dir:?"),
         ("file:runs.db", "for a file of that name write sqlite:file:runs.db."),
         ("file:///tmp/runs.db", "give a path"),
-        ("postgres://host/runs", "give a path"),
+        ("mysql://host/runs", "give a path"),
         ("https://example.org/runs", "give a path"),
     ],
 )
@@ -173,7 +173,7 @@ def test_an_unknown_url_is_refused_with_what_may_be_meant(here, opened, place, h
 
     assert said.startswith("No store is known for")
     assert hint in said
-    assert said.endswith("dir:PATH for a directory, memory: or memory:NAME.")
+    assert said.endswith("memory: or memory:NAME.")
     assert names(here) == []
 
 

@@ -5,10 +5,9 @@ import pytest
 import keepstep
 
 
-@pytest.fixture
-def writer(disk_place):
+def with_a_run(place):
     """A store with a run of two steps."""
-    store = disk_place.open()
+    store = place.open()
     store.save("r", {"n": 1}, label="first", workflow="w")
     store.save("r", {"n": 2})
     store.tag("r", customer="ada")
@@ -16,9 +15,15 @@ def writer(disk_place):
 
 
 @pytest.fixture
-def reader(disk_place, writer):
+def writer(shared_place):
+    """A store of any kind that can be opened twice."""
+    return with_a_run(shared_place)
+
+
+@pytest.fixture
+def reader(shared_place, writer):
     """The same, opened for reading."""
-    return disk_place.open(read_only=True)
+    return shared_place.open(read_only=True)
 
 
 def test_everything_can_be_read(writer, reader):
@@ -72,18 +77,18 @@ def test_what_others_write_is_seen(writer, reader):
     assert reader.load("r") is None
 
 
-def test_a_reader_sees_who_holds_a_run(disk_place, writer, reader):
+def test_a_reader_sees_who_holds_a_run(shared_place, writer, reader):
     writer.claim("r")
     assert reader.look("r").holder.stands
 
-    disk_place.kill(writer)
+    shared_place.kill(writer)
 
     assert not reader.look("r").holder.stands
     assert [one.run_id for one in reader.due().items] == ["r"]
 
 
-def test_reading_leaves_no_trace(disk_place, writer):
-    writer.close()
+def test_reading_leaves_no_trace(disk_place):
+    with_a_run(disk_place).close()
     before = {entry: entry.read_bytes() for entry in disk_place.folder.rglob("*") if entry.is_file()}
 
     reader = disk_place.open(read_only=True)
@@ -101,7 +106,10 @@ def test_opening_for_reading_creates_nothing(disk_place):
     assert list(disk_place.folder.iterdir()) == []
 
 
-def test_a_backup_can_be_taken_from_a_reader(disk_place, reader):
+def test_a_backup_can_be_taken_from_a_reader(disk_place):
+    with_a_run(disk_place)
+    reader = disk_place.open(read_only=True)
+
     reader.backup(str(disk_place.folder / "copy"))
 
     assert disk_place.open(f"{disk_place.kind}:{disk_place.folder / 'copy'}").load("r").state == {"n": 2}

@@ -130,12 +130,12 @@ def test_a_run_that_is_not_there_cannot_be_verified(store, deleted):
     assert caught.value.near == ("report-1",)
 
 
-def test_a_store_opened_for_reading_verifies(disk_place):
-    store = disk_place.open()
+def test_a_store_opened_for_reading_verifies(shared_place):
+    store = shared_place.open()
     store.save("r", {"n": 1}, workflow="w")
     store.close()
 
-    sound(disk_place.open(read_only=True), "r", 2)
+    sound(shared_place.open(read_only=True), "r", 2)
 
 
 # --- a digest kept elsewhere -----------------------------------------------------------------------------------------

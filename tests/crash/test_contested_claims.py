@@ -84,6 +84,11 @@ def test_a_contested_run_has_exactly_one_winner(kind, runs, function, tmp_path):
     _contest(f"{kind}:{tmp_path / 'store'}", function, runs)
 
 
+@pytest.mark.parametrize("function", [claim_one_by_one, claim_what_is_due])
+def test_a_contested_run_in_a_database_has_exactly_one_winner(function, postgres_url):
+    _contest(postgres_url, function, 1000)
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("function", [claim_one_by_one, claim_what_is_due])
 @pytest.mark.parametrize(("kind", "runs"), [("sqlite", 20_000), ("dir", 1000)])

@@ -31,8 +31,15 @@ FAULTS: dict[str, tuple[When, How]] = {
     "lost reply": ("after", "fail"),
     "disk full": ("before", "full"),
 }
-PLACES = [f"{kind}-{mode}" for kind in ("memory", "dir", "sqlite") for mode in ("sync", "async")]
-QUICK_ASYNC = {("memory-async", "crash before"), ("sqlite-async", "crash after"), ("sqlite-async", "lost reply")}
+PLACES = [f"{kind}-{mode}" for kind in ("memory", "dir", "sqlite", "postgres") for mode in ("sync", "async")]
+QUICK_SYNC = {"memory-sync", "dir-sync", "sqlite-sync"}
+QUICK_OTHERS = {
+    ("memory-async", "crash before"),
+    ("sqlite-async", "crash after"),
+    ("sqlite-async", "lost reply"),
+    ("postgres-sync", "crash after"),
+    ("postgres-async", "lost reply"),
+}
 OPERATIONS_MAX = 500
 MEMORY_DISK = Path("/dev/shm")
 
@@ -61,7 +68,7 @@ def _cases() -> list[Any]:
     """Every store in every way; what takes longer than it tells is left to the soak tests."""
     cases: list[Any] = []
     for where, fault, scenario in product(PLACES, FAULTS, SCENARIOS):
-        quick = where.endswith("-sync") or (where, fault) in QUICK_ASYNC
+        quick = where in QUICK_SYNC or (where, fault) in QUICK_OTHERS
         cases.append(pytest.param(where, scenario, fault, marks=() if quick else pytest.mark.soak))
     return cases
 

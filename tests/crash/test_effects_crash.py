@@ -33,13 +33,14 @@ FAULTS: dict[str, tuple[When, How]] = {
     "lost reply": ("after", "fail"),
 }
 STRIKES = [f"{how} {when}" for how in ("die", "interrupt", "raise") for when in ("before", "after")]
-PLACES = [f"{kind}-{mode}" for kind in ("memory", "dir", "sqlite") for mode in ("sync", "async")]
+PLACES = [f"{kind}-{mode}" for kind in ("memory", "dir", "sqlite", "postgres") for mode in ("sync", "async")]
 QUICK_FAULTS = {
     "memory-sync": set(FAULTS),
     "dir-sync": {"crash after"},
     "sqlite-sync": {"crash after"},
     "memory-async": {"crash after"},
     "sqlite-async": {"crash before"},
+    "postgres-async": {"lost reply"},
 }
 QUICK_STRIKES = {
     "memory-sync": set(STRIKES),
@@ -47,6 +48,7 @@ QUICK_STRIKES = {
     "sqlite-sync": {"die before"},
     "memory-async": {"interrupt before", "interrupt after"},
     "sqlite-async": {"die after"},
+    "postgres-sync": {"die before"},
 }
 VISITS_MAX = 20
 """A run that is not at its end after so many is going round in circles."""

@@ -47,9 +47,8 @@ def _kinds(store: keepstep.Store, run_id: str) -> Counter[str]:
     return Counter(decode_head(one.head).kind for one in records)
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "dir"])
-def test_of_two_processes_that_answer_the_same_gate_exactly_one_wins(kind, tmp_path):
-    url = f"{kind}:{tmp_path / 'store'}"
+def test_of_two_processes_that_answer_the_same_gate_exactly_one_wins(shared_url):
+    url = shared_url
     with keepstep.open(url) as store:
         gates = [_ask(store, f"run {number}") for number in range(GATES)]
         workers = [Worker(answer_all, url, f"worker {number}", gates) for number in range(PROCESSES)]

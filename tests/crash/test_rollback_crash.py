@@ -37,13 +37,15 @@ FAULTS: dict[str, tuple[When, How]] = {
     "disk full": ("before", "full"),
 }
 STRIKES = [f"{how} {when}" for how in ("die", "interrupt", "raise") for when in ("before", "after")]
-PLACES = [f"{kind}-{mode}" for kind in ("memory", "dir", "sqlite") for mode in ("sync", "async")]
+PLACES = [f"{kind}-{mode}" for kind in ("memory", "dir", "sqlite", "postgres") for mode in ("sync", "async")]
 QUICK = {
     "memory-sync": {*FAULTS, *STRIKES},
     "memory-async": {"crash after", "interrupt after", "die before"},
     "dir-sync": {"crash after", "die after"},
     "sqlite-sync": {"crash after", "die after", "lost reply"},
     "sqlite-async": {"crash before", "die after"},
+    "postgres-sync": {"die after"},
+    "postgres-async": {"lost reply"},
 }
 CALLS_MAX = 12
 """A rollback that is not at its end after so many is going round in circles."""

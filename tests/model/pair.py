@@ -58,7 +58,7 @@ class Pair:
         self.observer = keepstep.open(self.place.url, clock=self.place.clock)
         self.owners: dict[int, Owner] = {}
         self.names: dict[str, int] = {}
-        self.plain = PlainStore(self.place.clock, self.owners, locked=kind != "memory")
+        self.plain = PlainStore(self.place.clock, self.owners, locked=kind in ("dir", "sqlite"))
         self.open: dict[str, Opened] = {}
         self.runs: dict[int, Any] = {}
         """The real handles, by the numbers of the plain ones."""

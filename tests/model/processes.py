@@ -52,7 +52,7 @@ class Processes(Rules):
         target = self.pair.folder / "copy"
 
         def plain(plain: PlainStore) -> None:
-            if self.pair.place.kind == "memory":
+            if self.pair.place.kind in ("memory", "postgres"):
                 raise keepstep.WrongUse("it has none")
 
         if self.pair.do(who, lambda store: store.backup(target), plain) == exact(None):

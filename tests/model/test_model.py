@@ -17,8 +17,8 @@ QUICK = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 SOAK = settings(QUICK, max_examples=300, stateful_step_count=60, derandomize=False, print_blob=True)
-PLACES = [(kind, mode) for kind in ("memory", "dir", "sqlite") for mode in ("sync", "async")]
-QUICK_PLACES = [("memory", "sync"), ("dir", "sync"), ("sqlite", "sync"), ("sqlite", "async")]
+PLACES = [(kind, mode) for kind in ("memory", "dir", "sqlite", "postgres") for mode in ("sync", "async")]
+QUICK_PLACES = [("memory", "sync"), ("dir", "sync"), ("sqlite", "sync"), ("sqlite", "async"), ("postgres", "async")]
 
 
 @pytest.mark.parametrize(("kind", "mode"), QUICK_PLACES)

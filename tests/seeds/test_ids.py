@@ -56,7 +56,7 @@ def deep(place: Place) -> keepstep.Store:
     for folder in (place.folder, where.parent, where):
         for name in ("x", "x.jsonl", "x.jsonl.tmp", "y.jsonl", "a", "etc", "run.jsonl"):
             (folder / name).write_bytes(b"of somebody else")
-    return place.open(place.url if place.kind == "memory" else f"{place.kind}:{where / place.path.name}")
+    return place.open(place.url if place.kind in ("memory", "postgres") else f"{place.kind}:{where / place.path.name}")
 
 
 def strangers(folder: Path) -> dict[str, bytes | None]:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import inspect
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 
-pytest.register_assert_rewrite("keepstep.store.conformance")
-
-from keepstep.store.base import Store  # noqa: E402 - after the rewriting of what it imports
-from keepstep.store.conformance import StoreConformance, TurnedClock  # noqa: E402
-from keepstep.store.conformance.bench import drive  # noqa: E402
-from keepstep.store.directory import DirectoryStore  # noqa: E402
-from keepstep.store.memory import MemoryStore  # noqa: E402
-from keepstep.store.sqlite import SqliteStore  # noqa: E402
+from keepstep.store.base import Store
+from keepstep.store.conformance import StoreConformance, TurnedClock
+from keepstep.store.conformance.bench import drive
+from keepstep.store.directory import DirectoryStore
+from keepstep.store.memory import MemoryStore
+from keepstep.store.postgres import PostgresStore
+from keepstep.store.sqlite import SqliteStore
+from tests.postgres_server import SCHEMAS, server_url, with_schema
 
 
 class TestMemory(StoreConformance):
@@ -90,3 +91,36 @@ class TestDirectory(OnDisk):
 
 class TestSqlite(OnDisk):
     kind = SqliteStore
+
+
+class TestPostgres(StoreConformance):
+    @pytest.fixture(autouse=True)
+    def place(self) -> Iterator[None]:
+        self.schemas: list[str] = []
+        yield
+        for schema in self.schemas:
+            SCHEMAS.give_back(schema)
+
+    def make(self, clock: TurnedClock, **how: Any) -> Store:
+        return PostgresStore(with_schema(server_url(), self.schemas[-1], **self.options), clock, **how)
+
+    options: ClassVar[dict[str, str]] = {}
+
+    def open_store(self, clock: TurnedClock) -> Store:
+        self.schemas.append(SCHEMAS.take())
+        return self.make(clock)
+
+    def reopen(self, store: Store) -> Store:
+        return self.make(self.clock)
+
+    def reopen_read_only(self, store: Store) -> Store:
+        return self.make(self.clock, read_only=True)
+
+
+class TestPostgresOnALoop(TestPostgres):
+    def make(self, clock: TurnedClock, **how: Any) -> Store:
+        return cast("PostgresStore", super().make(clock, **how)).on_loop()
+
+
+class TestPostgresBehindAPooler(TestPostgres):
+    options: ClassVar[dict[str, str]] = {"pooler": "transaction"}

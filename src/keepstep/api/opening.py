@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from keepstep.api.places import store_for
 from keepstep.api.session import Session, settings
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from keepstep.api.async_store import AsyncStore
 
 Place = str | os.PathLike[str] | BaseStore
-"""A path is a SQLite file; also "dir:PATH", "memory:", "memory:NAME"; or a store object."""
+"""A path is a SQLite file; also "dir:PATH", "postgresql://...", "memory:", "memory:NAME"; or a store object."""
 
 
 def open(  # noqa: A001 - keepstep.open reads as it should
@@ -81,17 +81,27 @@ class Opening:
     async def _open(self) -> AsyncStore:
         from keepstep.api.async_store import AsyncStore
         from keepstep.runtime.event_loop import LoopRuntime
-        from keepstep.runtime.off_thread import OffThread
 
         options = self._make_options()
         blocking = store_for(self._place, self._clock, read_only=self._read_only)
-        store = OffThread(blocking) if blocking.blocking else blocking
+        store = _on_loop(blocking)
         try:
             await store.open()
         except BaseException:
             await store.close()
             raise
         return AsyncStore(Session(store, blocking, LoopRuntime(self._clock), options))
+
+
+def _on_loop(store: BaseStore) -> BaseStore:
+    """A store in the form that an event loop waits for: its own, if it has one."""
+    if not store.blocking:
+        return store
+    if hasattr(store, "on_loop"):
+        return cast(Any, store).on_loop()
+    from keepstep.runtime.off_thread import OffThread
+
+    return OffThread(store)
 
 
 def open_async(

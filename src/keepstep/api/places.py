@@ -8,11 +8,15 @@ from pathlib import Path
 from typing import Any, cast
 
 from keepstep.errors import BadInput, CannotOpen, shown
-from keepstep.runtime.clock import Clock
+from keepstep.runtime.clock import Clock, SystemClock
 from keepstep.store.base import Store as BaseStore
 
-FORMS = "a path or sqlite:PATH for a SQLite file, dir:PATH for a directory, memory: or memory:NAME"
-SCHEMES = ("memory", "dir", "sqlite")
+FORMS = (
+    "a path or sqlite:PATH for a SQLite file, dir:PATH for a directory, postgresql://USER@HOST/DATABASE, "
+    "memory: or memory:NAME"
+)
+POSTGRES = ("postgresql", "postgres")
+SCHEMES = ("memory", "dir", "sqlite", *POSTGRES)
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+_]+")
 """What can stand before the colon of a URL; a single letter is a drive of Windows, and belongs to a path."""
@@ -36,6 +40,8 @@ def store_for(place: Any, clock: Clock, *, read_only: bool) -> BaseStore:
         return _directory(_after_slashes(text, rest), clock, read_only=read_only)
     if colon and scheme == "sqlite":
         return _sqlite(_after_slashes(text, rest), clock, read_only=read_only)
+    if colon and scheme in POSTGRES:
+        return _postgres(text, clock, read_only=read_only)
     if "://" in text or text == ":memory:" or (colon and _SCHEME.fullmatch(scheme)):
         raise CannotOpen(f"No store is known for {scheme!r} URLs; {_meant(text, scheme)}give {FORMS}.")
     return _sqlite(text, clock, read_only=read_only)
@@ -116,3 +122,16 @@ def _sqlite(path: str, clock: Clock, *, read_only: bool) -> BaseStore:
     from keepstep.store.sqlite import SqliteStore
 
     return SqliteStore(str(_path(path, "sqlite:PATH").absolute()), clock, read_only=read_only)
+
+
+def _postgres(url: str, clock: Clock, *, read_only: bool) -> BaseStore:
+    try:
+        from keepstep.store.postgres import PostgresStore
+    except ImportError as error:
+        raise CannotOpen(
+            f"A PostgreSQL store needs psycopg ({error}). Install it with: pip install 'keepstep[postgres]'"
+        ) from error
+    if isinstance(clock, SystemClock):
+        # The host's clock is not asked: time is the database's, for which all who share the store agree.
+        return PostgresStore(url, read_only=read_only, agree=clock.agree)
+    return PostgresStore(url, clock, read_only=read_only)

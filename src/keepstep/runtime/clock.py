@@ -28,15 +28,24 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The host's clock."""
+    """The host's clock, until a store that has a time of its own says what that is."""
 
     def __init__(self) -> None:
         self._last_us = 0
+        self._ahead_us: int | None = None
+        """How far the store's time is ahead of the time since the host was started."""
 
     def now_us(self) -> int:
         """Microseconds since 1970, never running backwards within a process."""
-        self._last_us = max(self._last_us, time.time_ns() // 1000)
+        told_us = time.time_ns() // 1000 if self._ahead_us is None else time.monotonic_ns() // 1000 + self._ahead_us
+        self._last_us = max(self._last_us, told_us)
         return self._last_us
+
+    def agree(self, now_us: int) -> None:
+        """Go by the time of a store from now on, whatever the host's clock says or is set to."""
+        if self._ahead_us is None:
+            self._last_us = 0  # the host's may be an hour ahead
+        self._ahead_us = now_us - time.monotonic_ns() // 1000
 
     def wait(self, stop: threading.Event, seconds: float) -> bool:
         """Wait until `stop` is set (True) or the time has passed (False)."""

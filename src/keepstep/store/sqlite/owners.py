@@ -7,8 +7,8 @@ import platform
 
 from keepstep.store.base import Renewal
 from keepstep.store.owner_locks import OwnerLocks
+from keepstep.store.sealed_rows import read_row
 from keepstep.store.sqlite.driver import Cursor
-from keepstep.store.sqlite.rows import read_row
 from keepstep.store.sqlite.statements import sql
 
 OWNERS_AT_ONCE = 100

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from keepstep.log.chain import DIGEST_BYTES, Stored
 from keepstep.log.ledger import LedgerEntry
 from keepstep.store.base import Row, Weight
+from keepstep.store.sealed_rows import read_row
 from keepstep.store.sqlite.driver import Cursor
-from keepstep.store.sqlite.rows import read_row
 from keepstep.store.sqlite.statements import directed, sql
 from keepstep.store.sqlite.views import Stands, holder_of
 from keepstep.store.sqlite.writing import SEQ_BITS, SEQ_MAX

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 
 from keepstep.log.lifecycle import STATUSES
 from keepstep.store.base import Query
-from keepstep.store.sqlite.cursors import read_cursor
+from keepstep.store.cursors import read_cursor
 from keepstep.store.sqlite.driver import Connection, Cursor
 from keepstep.store.sqlite.statements import listing, sql
 from keepstep.store.sqlite.tags import Column, columns_of

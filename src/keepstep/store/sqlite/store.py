@@ -26,12 +26,12 @@ from keepstep.store.base import (
     View,
     Weight,
 )  # fmt: skip
+from keepstep.store.cursors import write_cursor
 from keepstep.store.owner_locks import OwnerLocks
 from keepstep.store.places import check_place, create_private
 from keepstep.store.sqlite.backup import copy_store
 from keepstep.store.sqlite.connect import fingerprint
 from keepstep.store.sqlite.connections import Connections, Work
-from keepstep.store.sqlite.cursors import write_cursor
 from keepstep.store.sqlite.driver import Cursor
 from keepstep.store.sqlite.forking import watch_forks
 from keepstep.store.sqlite.line import Line

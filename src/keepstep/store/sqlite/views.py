@@ -7,8 +7,8 @@ from collections.abc import Callable
 from keepstep.log.fold import Fold
 from keepstep.store.base import Holder, View
 from keepstep.store.owner_locks import OwnerLocks
+from keepstep.store.sealed_rows import read_row
 from keepstep.store.sqlite.driver import Cursor
-from keepstep.store.sqlite.rows import read_row
 from keepstep.store.sqlite.statements import sql
 
 Stands = Callable[[str, int | None], bool]

@@ -14,8 +14,8 @@ from keepstep.errors import Damaged, KeepstepError, TooLarge
 from keepstep.log.fold import Fold, decode_fold
 from keepstep.store.base import Append, Committed, Decision, Entry, Outcome, Refused, View
 from keepstep.store.plan import obstacle_to
+from keepstep.store.sealed_rows import CHECK_BYTES, seal_row
 from keepstep.store.sqlite.driver import Cursor
-from keepstep.store.sqlite.rows import CHECK_BYTES, seal_row
 from keepstep.store.sqlite.statements import sql
 from keepstep.store.sqlite.tags import index_tags
 from keepstep.store.sqlite.views import Stands, read_view

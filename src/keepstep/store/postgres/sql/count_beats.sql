@@ -1,0 +1,1 @@
+SELECT last_value, is_called FROM {schema}.pulse

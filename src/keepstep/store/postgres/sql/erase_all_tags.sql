@@ -1,0 +1,1 @@
+DELETE FROM {schema}.tags WHERE run = %(id)s

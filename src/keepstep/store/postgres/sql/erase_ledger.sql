@@ -1,0 +1,1 @@
+DELETE FROM {schema}.ledger WHERE run = %(id)s

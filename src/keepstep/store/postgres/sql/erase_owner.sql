@@ -1,0 +1,1 @@
+DELETE FROM {schema}.owners WHERE id = %(owner)s

@@ -1,0 +1,1 @@
+DELETE FROM {schema}.records WHERE run = %(id)s

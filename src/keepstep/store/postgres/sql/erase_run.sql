@@ -1,0 +1,1 @@
+DELETE FROM {schema}.runs WHERE id = %(id)s

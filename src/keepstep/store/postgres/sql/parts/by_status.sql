@@ -1,0 +1,7 @@
+-- Runs in some statuses, each along its own stretch of the index.
+    SELECT one.us, one.id, one.seq FROM unnest(%(statuses)s::text[]) AS want (status), LATERAL (
+      SELECT runs.{column} AS us, runs.id, runs.seq FROM {schema}.runs
+      WHERE runs.status = want.status AND (runs.{column}, runs.id) {past} (%(us)s, %(id)s)
+        {filters}
+      ORDER BY runs.{column} {direction}, runs.id {direction} LIMIT %(most)s
+    ) AS one

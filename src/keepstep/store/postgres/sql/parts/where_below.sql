@@ -1,0 +1,1 @@
+AND runs.id < %(below_id)s

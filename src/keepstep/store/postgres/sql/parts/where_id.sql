@@ -1,0 +1,1 @@
+AND runs.id >= %(from_id)s

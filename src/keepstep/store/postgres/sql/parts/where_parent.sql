@@ -1,0 +1,1 @@
+AND runs.parent = %(parent)s

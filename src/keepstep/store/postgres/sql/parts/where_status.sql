@@ -1,0 +1,1 @@
+AND runs.status = ANY(%(statuses)s::text[])

@@ -1,0 +1,1 @@
+AND runs.workflow = ANY(%(workflows)s::bytea[])

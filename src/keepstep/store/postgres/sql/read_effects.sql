@@ -1,0 +1,1 @@
+SELECT key, began, ended, how FROM {schema}.ledger WHERE run = %(id)s

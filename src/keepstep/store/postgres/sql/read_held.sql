@@ -1,0 +1,1 @@
+SELECT id, seq, digest, row FROM {schema}.runs WHERE owner = %(owner)s

@@ -1,0 +1,1 @@
+SELECT until_us FROM {schema}.owners WHERE id = %(owner)s

@@ -1,0 +1,1 @@
+CREATE INDEX runs_by_created ON {schema}.runs (created_us, id)

@@ -1,0 +1,1 @@
+CREATE INDEX runs_by_workflow_changed ON {schema}.runs (workflow, status, changed_us, id)

@@ -1,0 +1,1 @@
+CREATE INDEX runs_by_workflow_created ON {schema}.runs (workflow, status, created_us, id)

@@ -1,0 +1,1 @@
+DELETE FROM {schema}.tombstones WHERE run = ANY(%(ids)s::bytea[])
