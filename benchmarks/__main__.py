@@ -36,6 +36,7 @@ MEASURES = (
     "listing",
     "memory",
     "bare_sqlite",
+    "postgres",
 )
 
 

@@ -1,4 +1,4 @@
-"""DBOS on SQLite: a workflow in which every save is one step, whose result DBOS records.
+"""DBOS on SQLite or PostgreSQL: a workflow in which every save is one step, whose result DBOS records.
 
 A step's result is what that step adds: its message in the conversation, the state where all of it changes.
 """
@@ -18,6 +18,9 @@ from benchmarks.conversation import Say, scalars, turn
 from benchmarks.many_runs import RUNS, Burst, state_of
 from benchmarks.small_state import Save, State
 from benchmarks.working import STEPS
+
+SERVER = "server"
+"""A file in the folder of a measure with the URL of a PostgreSQL database; without it, SQLite is used."""
 
 _work: Callable[[Any], None]
 """What the workflow is to do: a workflow's own arguments have to be plain data."""
@@ -57,6 +60,8 @@ def _launched(folder: Path) -> Iterator[None]:
 
 
 def _url(folder: Path) -> str:
+    if (server := folder / SERVER).exists():
+        return server.read_text()
     return f"sqlite:///{folder / 'dbos.sqlite'}"
 
 
