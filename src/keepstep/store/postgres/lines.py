@@ -45,8 +45,9 @@ class Lost(Exception):
 class Line:
     """A connection, used by one at a time."""
 
-    def __init__(self, lines: Lines, port: Port) -> None:
+    def __init__(self, lines: Lines, port: Port, *, plans_once: bool = False) -> None:
         self._lines = lines
+        self._plans_once = plans_once
         self._port = port
         self.mutex = port.mutex()
         self.made = 0
@@ -58,7 +59,7 @@ class Line:
         if self._wire is not None and (self._wire.broken or not self._wire.idle):
             await self.drop()
         if self._wire is None:
-            self._wire = await self._lines.connected()
+            self._wire = await self._lines.connected(plans_once=self._plans_once)
             self.made += 1
         return self._wire
 
@@ -132,7 +133,7 @@ class Lines:
         """Until then, what goes wrong is told as a failure to open."""
         self.closed = False
         self._port = port
-        self.writer = Line(self, port)
+        self.writer = Line(self, port, plans_once=True)
         self.heart = Line(self, port)
         self.watch = Line(self, port)
         self._readers = [Line(self, port) for _ in range(READERS_MAX)]
@@ -145,13 +146,13 @@ class Lines:
 
     # --- connecting ----------------------------------------------------------------------------------------------
 
-    async def connected(self) -> Wire:
+    async def connected(self, *, plans_once: bool = False) -> Wire:
         """A new connection. A server that is starting, or is away, is waited for a while."""
         self._check_open()
         waited, pause = 0.0, PAUSE_SECONDS_FIRST
         while True:
             try:
-                return await self._greeted(await self._connect())
+                return await self._greeted(await self._connect(), plans_once=plans_once)
             except psycopg.Error as error:
                 if not self.opened and not is_starting(error):
                     raise translate_opening(error, self.place.url) from error
@@ -160,9 +161,13 @@ class Lines:
             await self._port.pause(pause)
             waited, pause = waited + pause, min(pause * 2, PAUSE_SECONDS_MOST)
 
-    async def _greeted(self, wire: Wire) -> Wire:
+    async def _greeted(self, wire: Wire, *, plans_once: bool) -> Wire:
         """The connection, to a server that is not too old."""
-        [[(version, *_)]] = await wire.send([Step(self.sql("meet" if self.place.by_pooler else "greet"))])
+        by_pooler = self.place.by_pooler
+        steps = [Step(self.sql("meet" if by_pooler else "greet"))]
+        if plans_once and not by_pooler:
+            steps.append(Step(self.sql("plan_once")))
+        [[(version, *_)], *_] = await wire.send(steps)
         if version < SERVER_VERSION:
             await wire.cut()
             raise CannotOpen(

@@ -31,6 +31,8 @@ def pulse_key(schema: str) -> int:
 
 def quiet_append(sql: Statements, appends: Sequence[Append], now_us: int | None) -> Step:
     """The one statement for appends that move nothing: it writes those that fit, and names them."""
+    if len(appends) == len(appends[0].records) == 1 and not appends[0].ledger:
+        return _single_append(sql, appends[0], now_us)
     records = [(to_bytes(append.run_id), one) for append in appends for one in append.records]
     effects = _last_of((to_bytes(append.run_id), one) for append in appends for one in append.ledger)
     return Step(
@@ -51,6 +53,25 @@ def quiet_append(sql: Statements, appends: Sequence[Append], now_us: int | None)
             "began": [one.began for _, one in effects],
             "ended": [one.ended for _, one in effects],
             "how": [one.how for _, one in effects],
+            "pulse": pulse_key(sql.schema),
+            "now_us": now_us,
+        },
+    )
+
+
+def _single_append(sql: Statements, append: Append, now_us: int | None) -> Step:
+    [record] = append.records
+    return Step(
+        sql("append_one"),
+        {
+            "id": to_bytes(append.run_id),
+            "after_seq": append.after_seq,
+            "after_digest": append.after_digest,
+            "seq": append.row.seq,
+            "digest": append.row.digest,
+            "row": seal_row(append.row),
+            "head": record.digest + record.head,
+            "body": record.body,
             "pulse": pulse_key(sql.schema),
             "now_us": now_us,
         },
