@@ -183,6 +183,7 @@ def claim_by_workers(folder: str, count: int) -> Pace:
     start = perf_counter()
     claimed = [told.get() for _ in workers]
     seconds = perf_counter() - start
+    gate.wait()
     for worker in workers:
         worker.join()
     assert sum(claimed) == count, "not every run was claimed once"
@@ -205,6 +206,7 @@ def _claim(url: str, gate: Any, told: Any) -> None:
             found = len(store.claim_due("small", limit=1))
             claimed, empty = claimed + found, 0 if found else empty + 1
         told.put(claimed)
+        gate.wait()  # closed any earlier, it would give back what others still look for
 
 
 def converse_with(folder: str, contender: str, steps: int) -> Pace:

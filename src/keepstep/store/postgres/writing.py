@@ -99,7 +99,7 @@ def write(sql: Statements, appends: Appends, before: Mapping[str, Fold | None]) 
         *_logs(sql, every),
         *_bodies(sql, every),
         *_tags(sql, appends, before),
-        *beat(sql, moved=_moved(every)),
+        *beat(sql, is_told=_is_told(every)),
     ]
 
 
@@ -186,13 +186,13 @@ def _tags(sql: Statements, appends: Appends, before: Mapping[str, Fold | None]) 
     return steps
 
 
-def beat(sql: Statements, *, moved: bool) -> list[Step]:
-    """Let those who wait for a change know, by the number, and at once when it may be a run that somebody could claim.
+def beat(sql: Statements, *, is_told: bool) -> list[Step]:
+    """Let those who wait for a change know, by the number, and at once when they are told.
 
-    A notification is not sent for every save: the server writes them one transaction after another.
+    That is not done for every change: the server writes transactions that tell one after another.
     """
     steps = [Step(sql("beat"), {"pulse": pulse_key(sql.schema)})]
-    return [*steps, Step(sql("notify"), {"channel": channel(sql.schema)})] if moved else steps
+    return [*steps, Step(sql("notify"), {"channel": channel(sql.schema)})] if is_told else steps
 
 
 def erase(sql: Statements, run_id: str, row: Fold) -> list[Step]:
@@ -200,7 +200,7 @@ def erase(sql: Statements, run_id: str, row: Fold) -> list[Step]:
     run = {"id": to_bytes(run_id)}
     parts = ("erase_records", "erase_ledger", "erase_all_tags", "erase_run")
     grave = {**run, "incarnation": row.incarnation, "epoch": row.epoch}
-    return [*(Step(sql(one), run) for one in parts), Step(sql("bury_run"), grave), *beat(sql, moved=True)]
+    return [*(Step(sql(one), run) for one in parts), Step(sql("bury_run"), grave), *beat(sql, is_told=True)]
 
 
 def _last(appends: Sequence[Append]) -> Fold:
@@ -214,8 +214,9 @@ def _last_of(effects: Iterable[tuple[bytes, Any]]) -> list[tuple[bytes, Any]]:
     return list({(run, one.key): (run, one) for run, one in effects}.values())
 
 
-def _moved(every: Sequence[tuple[bytes, Append]]) -> bool:
-    return any(append.moved for _, append in every)
+def _is_told(every: Sequence[tuple[bytes, Append]]) -> bool:
+    """Whether a run has come free, or has ended. Nobody waits for another one to be claimed."""
+    return any(append.moved and append.row.status != "running" for _, append in every)
 
 
 def _bytes(text: str | None) -> bytes | None:
