@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 import keepstep
+from keepstep.runtime.clock import SystemClock
 from keepstep.testing import Clock
 from tests.kinds import kinds_of
 from tests.places import LEASE_SECONDS
@@ -1065,10 +1066,10 @@ def test_all_questions_of_a_gather_are_asked_at_once(store):
 
 
 def with_tasks(place, *works):
-    """Carry a run whose block makes each of these calls as a task of a TaskGroup."""
+    """Carry a run whose block makes each of these calls as a task of a TaskGroup; they wait by the real time."""
 
     async def main():
-        async with keepstep.open_async(place.url, clock=place.clock, lease=LEASE_SECONDS) as store:
+        async with keepstep.open_async(place.url, clock=SystemClock(), lease=LEASE_SECONDS) as store:
 
             async def work(run):
                 async with asyncio.TaskGroup() as tasks:
@@ -1082,7 +1083,7 @@ def with_tasks(place, *works):
 
 @on_a_loop
 def test_a_task_group_that_pauses_lets_the_effects_under_way_end_first(place):
-    store = place.open()
+    store = place.open(clock=SystemClock())
     calls = []
     started = asyncio.Event()
 
@@ -1111,7 +1112,7 @@ def test_a_task_group_that_pauses_lets_the_effects_under_way_end_first(place):
 
 @on_a_loop
 def test_tasks_that_all_wait_pause_at_once(place):
-    store = place.open()
+    store = place.open(clock=SystemClock())
 
     async def slow():
         raise TimeoutError
@@ -1129,7 +1130,7 @@ def test_tasks_that_all_wait_pause_at_once(place):
 
 @on_a_loop
 def test_a_task_that_fails_beside_one_that_pauses_fails_the_run(place):
-    store = place.open()
+    store = place.open(clock=SystemClock())
 
     async def fail(run):
         with pytest.raises(asyncio.CancelledError):  # the other one has paused, and its group cuts this one off
@@ -1145,7 +1146,7 @@ def test_a_task_that_fails_beside_one_that_pauses_fails_the_run(place):
 
 @on_a_loop
 def test_a_question_inside_nested_effects_in_doubt_pauses_at_once(place):
-    store = place.open()
+    store = place.open(clock=SystemClock())
 
     async def slow():
         raise TimeoutError
