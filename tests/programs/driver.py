@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -306,12 +306,17 @@ class Driver:
                 self._consent(run_id, one.arguments, one.idempotency_key)
 
     def _doubts(self, run_id: str) -> list[keepstep.EffectLook]:
-        """What may be in doubt; of what a fork inherited only the store knows whether it is."""
+        """What may be in doubt; of what a fork inherited only the store knows whether it is.
+
+        A doubt that two keys share is told about under the key that began, or two people could say two things of it.
+        """
         effects = self.observer.effects(run_id)
+        keys = Counter(one.idempotency_key for one in effects)
         return [
             one
             for one in effects
-            if one.status in ("began", "doubted") or (one.status == "inherited" and one.result is None)
+            if (one.status in ("began", "doubted") or (one.status == "inherited" and one.result is None))
+            and not (one.key.endswith("again") and keys[one.idempotency_key] > 1)
         ]
 
     # --- going back ----------------------------------------------------------------------------------------------
