@@ -21,7 +21,7 @@ QUICK = settings(
 )
 SOAK = settings(QUICK, max_examples=3000, derandomize=False, print_blob=True)
 PLACES = [(kind, mode) for kind in ("memory", "dir", "sqlite") for mode in ("sync", "async")]
-STORIES_QUICK = {("memory", "sync"): 120, ("memory", "async"): 25, ("sqlite", "sync"): 25, ("sqlite", "async"): 15}
+STORIES_QUICK = {("memory", "sync"): 250, ("memory", "async"): 40, ("sqlite", "sync"): 50, ("sqlite", "async"): 25}
 
 
 def tell(kind: str, mode: str, how: settings) -> None:
