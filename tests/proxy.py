@@ -73,8 +73,12 @@ class Proxy:
         while not self._closed:
             try:
                 client, _ = self._listener.accept()
-                server = socket.create_connection(("127.0.0.1", self._server))
             except OSError:
+                continue
+            try:
+                server = socket.create_connection(("127.0.0.1", self._server))
+            except OSError:  # the server is away
+                client.close()
                 continue
             for one in (client, server):
                 one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

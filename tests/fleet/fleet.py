@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from tests.fleet.provider import Provider
 
 ROOT = Path(__file__).resolve().parents[2]
 LEASE_SECONDS = 1.5
+STARTS_MAX = 10
 
 
 class Worker:
@@ -70,8 +73,12 @@ class Worker:
 class Fleet:
     """Some workers on one store, some orders, and bad luck."""
 
-    def __init__(self, place: str, folder: Path, *, workers: int, seed: int) -> None:
+    def __init__(
+        self, place: str, folder: Path, *, workers: int, seed: int, troubles: Mapping[str, Callable[[], None]] = {}
+    ) -> None:
+        """`troubles` are what may befall the store itself, by name."""
         self._place = place
+        self._troubles = list(troubles.items())
         self._outside = folder / "outside"
         self._provider = Provider(self._outside)
         self._random = random.Random(seed)
@@ -82,7 +89,7 @@ class Fleet:
     def carry(self, store: keepstep.Store, runs: int, *, pause_seconds: float, limit_seconds: float) -> None:
         """Start the orders, and let the fleet carry them to their end, whatever befalls it."""
         for number in range(runs):
-            store.start(orders, {"order": number, "log": []}, id=f"order-{number}")
+            _start(store, number)
         self._workers = [Worker(self._place, self._outside, concurrency=2) for _ in range(self._count)]
         end = time.monotonic() + limit_seconds
         try:
@@ -93,6 +100,8 @@ class Fleet:
                 time.sleep(self._random.random() * pause_seconds)
             for worker in self._workers:
                 worker.wake()  # a frozen one may hold the file's lock
+                if worker.process.poll() is not None:
+                    worker.start()
             codes = [worker.end() for worker in self._workers]
         finally:
             for worker in self._workers:
@@ -124,23 +133,30 @@ class Fleet:
             result = f"ship {gate.details['arguments'][0][0]}"
             try:
                 store.answer(gate.id, {"outcome": outcome, "result": result}, by="a person")
-            except keepstep.GateError:
-                continue  # a worker that woke late has told how it went
+            except (keepstep.GateError, keepstep.StoreError):
+                continue  # a worker that woke late has told how it went; or the store is away
 
     def _befall(self) -> None:
-        """Something happens to one of the workers."""
+        """Something happens to one of the workers, or to all of them at once."""
         now = time.monotonic()
         for worker in self._workers:
             if worker.wakes and worker.wakes < now:
                 worker.wake()
+            if worker.process.poll() is not None:  # it began while the store was away; a supervisor starts it again
+                worker.start()
+                self.befell["begun again"] += 1
         worker = self._random.choice(self._workers)
-        match self._random.randrange(3):
+        match self._random.randrange(3 + len(self._troubles)):
             case 0:
                 worker.kill()
                 self.befell["killed"] += 1
             case 1 if not worker.wakes:
                 worker.freeze(LEASE_SECONDS * (1 + self._random.random()))
                 self.befell["frozen"] += 1
+            case number if number > 2:
+                name, happen = self._troubles[number - 3]
+                happen()
+                self.befell[name] += 1
             case _:
                 pass
 
@@ -148,6 +164,15 @@ class Fleet:
 def _not_ended(store: keepstep.Store) -> int:
     statuses = ["ready", "running", "paused", "sleeping"]
     return len(store.runs("orders", status=statuses, limit=1000).items)
+
+
+def _start(store: keepstep.Store, number: int) -> None:
+    """Start an order; the store may be away for a while, and what is started twice is one run."""
+    for _ in range(STARTS_MAX):
+        with suppress(keepstep.StoreError):
+            store.start(orders, {"order": number, "log": []}, id=f"order-{number}")
+            return
+    raise AssertionError("the store stays away")
 
 
 def _check_epochs(store: keepstep.Store, run_id: str) -> None:
