@@ -158,6 +158,27 @@ def test_a_signal_lets_the_running_step_end_and_gives_the_run_back(app):
     assert "1 runs are under way" in told
 
 
+def test_a_signal_that_another_thread_gets_is_heard_all_the_same(app):
+    """As happens to a process that was frozen when it came: see `JOIN_SECONDS`."""
+    script = """
+import os, signal, sys, threading, time
+
+def send():
+    while not any(thread.name == "keepstep worker" for thread in threading.enumerate()):
+        time.sleep(0.01)
+    time.sleep(0.2)
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
+threading.Thread(target=send).start()
+from keepstep.cli import main
+sys.argv = ["keepstep", "worker", "app:plain", "--store", "runs.db"]
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=app, check=False, timeout=LIMIT)
+
+    assert done.returncode == 0
+
+
 def test_a_second_signal_ends_it_at_once(app):
     store = keepstep.open(app / "runs.db")
     with Process(app, "app:plain", "--store", "runs.db", "--grace", "1h") as worker:

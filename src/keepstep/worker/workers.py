@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,6 +14,10 @@ from keepstep.worker.shift import Shift
 
 if TYPE_CHECKING:
     import asyncio
+
+
+JOIN_SECONDS = 0.5
+"""One wait for the end. The system may hand a signal to any thread; its handler runs when the main one is awake."""
 
 
 class _Worker:
@@ -45,7 +50,12 @@ class Worker(_Worker):
     def wait(self, timeout: Duration | None = None) -> bool:
         """Wait until the worker has ended; False when it has not by then. Raises what ended it otherwise."""
         thread = self._begun()
-        thread.join(None if timeout is None else seconds(timeout, "timeout"))
+        end = None if timeout is None else time.monotonic() + seconds(timeout, "timeout")
+        while thread.is_alive():
+            left = JOIN_SECONDS if end is None else end - time.monotonic()
+            thread.join(min(max(left, 0.0), JOIN_SECONDS))
+            if left <= 0:
+                break
         if thread.is_alive():
             return False
         error, self._error = self._error, None
