@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -34,7 +35,7 @@ class Worker:
             *("--concurrency", str(concurrency), "--lease", str(LEASE_SECONDS), "--poll", "0.2s", "--grace", "20s"),
             *("--deaths", "1000000", "--log-level", "error"),
         ]
-        self._environment = {**os.environ, "KEEPSTEP_OUTSIDE": str(outside)}
+        self._environment = {**os.environ, "KEEPSTEP_OUTSIDE": str(outside), "PYTHONFAULTHANDLER": "1"}
         self.wakes = 0.0
         """When it goes on, while it is frozen."""
         self.start()
@@ -66,7 +67,7 @@ class Worker:
         try:
             return self.process.wait(60)
         except subprocess.TimeoutExpired:
-            self.process.kill()
+            self.process.send_signal(signal.SIGABRT)  # it says where it hangs
             return self.process.wait()
 
 
@@ -91,19 +92,22 @@ class Fleet:
         for number in range(runs):
             _start(store, number)
         self._workers = [Worker(self._place, self._outside, concurrency=2) for _ in range(self._count)]
-        end = time.monotonic() + limit_seconds
+        end, over = time.monotonic() + limit_seconds, threading.Event()
+        # In a thread that never uses the store: a worker that is frozen in the middle of a commit keeps everybody else
+        # waiting, and who waits wakes nobody.
+        bad_luck = threading.Thread(target=self._befall_until, args=(over, pause_seconds))
+        bad_luck.start()
         try:
             while left := _not_ended(store):
                 assert time.monotonic() < end, f"{left} orders have not ended; {dict(self.befell)}"
                 self._answer(store)
-                self._befall()
-                time.sleep(self._random.random() * pause_seconds)
-            for worker in self._workers:
-                worker.wake()  # a frozen one may hold the file's lock
-                if worker.process.poll() is not None:
-                    worker.start()
+                time.sleep(0.05)
+            over.set()
+            bad_luck.join()
             codes = [worker.end() for worker in self._workers]
         finally:
+            over.set()
+            bad_luck.join()
             for worker in self._workers:
                 worker.process.kill()
                 worker.process.wait()
@@ -136,6 +140,15 @@ class Fleet:
             except (keepstep.GateError, keepstep.StoreError):
                 continue  # a worker that woke late has told how it went; or the store is away
 
+    def _befall_until(self, over: threading.Event, pause_seconds: float) -> None:
+        """Something happens now and then, until it is over; then all are awake."""
+        while not over.wait(self._random.random() * pause_seconds):
+            self._befall()
+        for worker in self._workers:
+            worker.wake()
+            if worker.process.poll() is not None:
+                worker.start()
+
     def _befall(self) -> None:
         """Something happens to one of the workers, or to all of them at once."""
         now = time.monotonic()
@@ -163,7 +176,10 @@ class Fleet:
 
 def _not_ended(store: keepstep.Store) -> int:
     statuses = ["ready", "running", "paused", "sleeping"]
-    return len(store.runs("orders", status=statuses, limit=1000).items)
+    try:
+        return len(store.runs("orders", status=statuses, limit=1000).items)
+    except keepstep.StoreError:
+        return 1  # it is away, so nobody knows
 
 
 def _start(store: keepstep.Store, number: int) -> None:
