@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -21,13 +22,13 @@ from benchmarks.peers import DBOS, LANGGRAPH
 from benchmarks.row import Row, at_least
 from benchmarks.setting import Setting
 from benchmarks.small_state import small_state
+from benchmarks.working import SERVER, worked
 from tests.postgres_server import Server
 
 CHUNK = 50
 WORKERS = 8
 EMPTY = 5
 PEERS = {LANGGRAPH: "benchmarks.peers.langgraph_postgres:converse", DBOS: "benchmarks.peers.dbos:converse"}
-SERVER = "server"
 FOLDER_MODE = 0o755
 """The server is not run by root, and its folder lies in ours."""
 
@@ -43,6 +44,7 @@ def rows(setting: Setting) -> Iterator[Row]:
     yield _row(many, "saves", 2.0, setting, save_in_tasks, setting.times(48, 16))
     yield _row(claims, "claims", 0.5, setting, claim_by_workers, setting.times(800, 160))
     yield from _conversation(setting)
+    yield from worked(setting, partial(_rounds, setting), "PostgreSQL, ")
 
 
 def _row(  # noqa: PLR0917 - a line of the table

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -16,7 +16,7 @@ from benchmarks import peers
 from benchmarks.floor import Floor
 from benchmarks.folder import ROOT
 from benchmarks.fresh import find
-from benchmarks.row import Row
+from benchmarks.row import Row, at_most
 from benchmarks.setting import Setting
 
 RUNS = 100
@@ -26,6 +26,11 @@ POLL_SECONDS = 1.0
 LIMIT = 120
 """Seconds; only what is broken takes so long."""
 
+LEASE_SECONDS = 2.0
+"""Of the process that dies: where no lock tells of its death, its run is free when this has passed."""
+SERVER = "server"
+"""A file in the folder of a measure with the URL of a PostgreSQL database; without it, SQLite is used."""
+
 OURS = "benchmarks.working:carry_in_threads"
 ON_LOOP = "benchmarks.working:carry_in_tasks"
 CONTENDERS = {peers.DBOS: "benchmarks.peers.dbos:carry_steps"}
@@ -33,33 +38,44 @@ CONTENDERS = {peers.DBOS: "benchmarks.peers.dbos:carry_steps"}
 
 def rows(setting: Setting) -> Iterator[Row]:
     """Steps per second of runs that were started before, and two times of waiting."""
+    yield from worked(setting, setting.rounds)
+
+
+def worked(setting: Setting, in_rounds: Callable[..., list[Any]], on: str = "") -> Iterator[Row]:
+    """The same on any store; `in_rounds` takes a measure where that is."""
     runs = setting.times(RUNS, 20)
 
     def measure(contender: str) -> list[list[float]]:
-        return setting.rounds(setting.times(5, 2), carried, contender=contender, runs=runs)
+        return in_rounds(setting.times(5, 2), carried, contender=contender, runs=runs)
 
     found = {name: measure(name) for name in (OURS, ON_LOOP)}
     others = setting.beside(CONTENDERS, measure)
     told = {name: f"{_rate(one):,.0f} steps/s, {_ratio(one):.2f}" for name, one in others.items()}
     for name, how in ((OURS, "threads"), (ON_LOOP, "tasks of one loop")):
         yield Row(
-            f"worker, {AT_ONCE} at once in {how}: no-op steps per second over floor",
+            f"{on}worker, {AT_ONCE} at once in {how}: no-op steps per second over floor",
             f"{_rate(found[name]):,.0f} steps/s",
             _ratio(found[name]),
             "of floor",
             peers=told,
             rounds=[steps / floor for steps, floor in found[name]],
         )
-    yield _waiting("an answer until its run goes on", setting.rounds(1, answered, count=setting.times(50, 5))[0])
-    yield _waiting(
-        f"a worker's SIGKILL until its run goes on (poll {POLL_SECONDS:g} s)",
-        setting.rounds(1, taken_over, count=setting.times(5, 1))[0],
-    )
+    waited = in_rounds(1, answered, count=setting.times(50, 5))[0]
+    yield _waiting(f"{on}from an answer until its run goes on", waited, 50)
+    waited = in_rounds(1, taken_over, count=setting.times(5, 1))[0]
+    what = f"{on}from a worker's SIGKILL until its run goes on (lease {LEASE_SECONDS:g} s, poll {POLL_SECONDS:g} s)"
+    yield _waiting(what, waited, (LEASE_SECONDS + POLL_SECONDS) * 1000)
 
 
-def _waiting(what: str, seconds: list[float]) -> Row:
+def _waiting(what: str, seconds: list[float], most_ms: float) -> Row:
     middle = median(seconds)
-    return Row(f"from {what}", f"{middle * 1000:,.0f} ms", middle * 1000, "ms", rounds=seconds)
+    return Row(what, f"{middle * 1000:,.0f} ms", middle * 1000, "ms", at_most(most_ms), rounds=seconds)
+
+
+def place_in(folder: Path) -> str:
+    """Where the store of a measure is."""
+    server = folder / SERVER
+    return server.read_text() if server.exists() else str(folder / "runs.db")
 
 
 def _rate(found: list[list[float]]) -> float:
@@ -102,7 +118,7 @@ def carry_in_threads(folder: Path, runs: int) -> float:
     import keepstep
 
     flow = noop_flow()
-    with keepstep.open(folder / "runs.db") as store:
+    with keepstep.open(place_in(folder)) as store:
         handles = [store.start(flow, {}) for _ in range(runs)]
         start = time.perf_counter()
         with store.worker(flow, concurrency=AT_ONCE):
@@ -129,7 +145,7 @@ def carry_in_tasks(folder: Path, runs: int) -> float:
         make(number)
 
     async def work() -> float:
-        async with keepstep.open_async(folder / "runs.db") as store:
+        async with keepstep.open_async(place_in(folder)) as store:
             handles = [await store.start(flow, {}) for _ in range(runs)]
             start = time.perf_counter()
             async with store.worker(flow, concurrency=AT_ONCE):
@@ -152,7 +168,7 @@ def answered(folder: str, count: int) -> list[float]:
         run.confirm("Go on?")
         begun.append(time.perf_counter())
 
-    place = Path(folder) / "runs.db"
+    place = place_in(Path(folder))
     waited: list[float] = []
     with keepstep.open(place) as store, keepstep.open(place) as person, store.worker(flow):
         for _ in range(count):
@@ -169,7 +185,7 @@ def answered(folder: str, count: int) -> list[float]:
 
 HOLDER = """
 import sys, time, keepstep
-store = keepstep.open(sys.argv[1])
+store = keepstep.open(sys.argv[1], lease=float(sys.argv[3]))
 run = store.claim(sys.argv[2])
 print("held", flush=True)
 time.sleep(3600)
@@ -180,13 +196,13 @@ def taken_over(folder: str, count: int) -> list[float]:
     """Seconds from the death of a process that holds a run until a worker of another process has finished it."""
     import keepstep
 
-    place = Path(folder) / "runs.db"
+    place = place_in(Path(folder))
     flow = noop_flow()
     waited: list[float] = []
     with keepstep.open(place) as store:
         for number in range(count):
             handle = store.start(flow, {}, id=f"run-{number}")
-            command = [sys.executable, "-c", HOLDER, str(place), handle.id]
+            command = [sys.executable, "-c", HOLDER, place, handle.id, str(LEASE_SECONDS)]
             holder = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
             assert holder.stdout is not None
             holder.stdout.readline()

@@ -17,10 +17,7 @@ from dbos import DBOS, DBOSClient, SetWorkflowID
 from benchmarks.conversation import Say, scalars, turn
 from benchmarks.many_runs import RUNS, Burst, state_of
 from benchmarks.small_state import Save, State
-from benchmarks.working import STEPS
-
-SERVER = "server"
-"""A file in the folder of a measure with the URL of a PostgreSQL database; without it, SQLite is used."""
+from benchmarks.working import SERVER, STEPS
 
 _work: Callable[[Any], None]
 """What the workflow is to do: a workflow's own arguments have to be plain data."""

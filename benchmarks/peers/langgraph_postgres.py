@@ -10,8 +10,8 @@ from typing import Any
 from langgraph.checkpoint.postgres import PostgresSaver
 
 from benchmarks.conversation import Say, scalars
-from benchmarks.peers.dbos import SERVER
 from benchmarks.peers.langgraph import TASK, _heard, _message, _Thread
+from benchmarks.working import SERVER
 
 
 def converse(folder: Path, work: Callable[[Say], None]) -> list[str]:
