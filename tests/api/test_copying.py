@@ -13,9 +13,10 @@ from keepstep.testing.faults import FaultyStore, SimulatedCrash
 from tests.places import LEASE_SECONDS, Place
 
 KINDS = ("memory", "dir", "sqlite")
+PAIRS = [*product(KINDS, KINDS), ("sqlite", "postgres"), ("postgres", "postgres")]
 
 
-@pytest.fixture(params=list(product(KINDS, KINDS)), ids="-to-".join)
+@pytest.fixture(params=PAIRS, ids="-to-".join)
 def places(request, folder):
     """Two places with one clock, of every pair of kinds."""
     clock, made = Clock(), []
