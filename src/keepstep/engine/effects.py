@@ -327,8 +327,8 @@ def _on_the_way_out(claim: Claim, decide: Decide) -> None:
 
 def _check_handle(claim: Claim, call: Call) -> None:
     policy = call.policy
-    check_names(claim.engine.limits, tool=call.tool, key=policy.key if isinstance(policy.key, str) else None)
-    check_names(claim.engine.limits, target=policy.target, tool_key=call.tool_key)
+    key = policy.key if isinstance(policy.key, str) else None
+    check_names(claim.engine.limits, tool=call.tool, key=key, target=policy.target, tool_key=call.tool_key)
     if claim.engine.runtime.name == "sync" and is_awaited(call.function):
         raise WrongUse(
             f"{call.tool}() is a coroutine function; call it on a run of keepstep.open_async(), or make it a plain one."

@@ -88,8 +88,11 @@ class Work:
         """While a call that is safe to repeat is under way; gives its key."""
         with self._mutex:
             numbered = self._keys.numbered(row, "memo", call.tool, call.arguments)
-        with self._made_again(numbered):
+        try:
             yield numbered.key
+        except BaseException:
+            self._raised(numbered)
+            raise
 
     def ask(self, row: Fields, prompt: str, name: str | None) -> bytes:
         """The key of a question: the user's own, or the step, its text, and which of the equal ones it is."""
@@ -118,23 +121,20 @@ class Work:
             self._flying |= marks
             self._calls += 1
         try:
-            with self._made_again(numbered):
-                yield standing
+            yield standing
+        except BaseException:
+            self._raised(numbered)
+            raise
         finally:
             with self._mutex:
                 self._flying -= marks
                 self._calls -= 1
 
-    @contextmanager
-    def _made_again(self, numbered: Numbered | None) -> Generator[None]:
-        """If this raises, the next call like it is the same call."""
-        try:
-            yield
-        except BaseException:
-            if numbered is not None:
-                with self._mutex:
-                    self._keys.raised(numbered)
-            raise
+    def _raised(self, numbered: Numbered | None) -> None:
+        """The next call like it is the same call."""
+        if numbered is not None:
+            with self._mutex:
+                self._keys.raised(numbered)
 
     def _stand(self, row: Fields, call: Call) -> tuple[Standing, set[bytes], Numbered | None]:
         name = _name(call)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
@@ -55,7 +55,8 @@ class Connections:
     def _reset(self) -> None:
         self._free = list(self._lines)
         """Used from its end, so that few connections serve unless many are needed at once."""
-        self._places = threading.Semaphore(READERS_MAX)
+        self._turns = count()
+        """Behind which one to wait when none is free."""
         self._resting: list[Callable[[], None]] = []
 
     @contextmanager
@@ -85,12 +86,15 @@ class Connections:
 
     def reading(self, work: Work[T], *, is_one_statement: bool = False) -> T:
         """What `work` finds, in one transaction that sees one state of the store. It never waits for a write."""
-        with self._places:
-            line = self._free.pop()
-            try:
-                with line.mutex:
-                    return self.reading_by(line, work, is_one_statement=is_one_statement)
-            finally:
+        try:
+            line, is_free = self._free.pop(), True
+        except IndexError:
+            line, is_free = self._lines[next(self._turns) % READERS_MAX], False
+        try:
+            with line.mutex:
+                return self.reading_by(line, work, is_one_statement=is_one_statement)
+        finally:
+            if is_free:
                 self._free.append(line)
 
     def reading_by(self, line: Line, work: Work[T], *, is_one_statement: bool = False) -> T:
