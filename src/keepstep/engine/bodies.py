@@ -9,7 +9,7 @@ from keepstep.codec.envelope import pack, unpack
 from keepstep.codec.values import decode, encode
 from keepstep.engine.context import Engine
 from keepstep.engine.error_form import error_form
-from keepstep.errors import CannotStore, Damaged, StoreError, TooLarge
+from keepstep.errors import BadInput, CannotStore, Damaged, StoreError, TooLarge, shown
 from keepstep.log.chain import Stored, Walk, digest_of
 from keepstep.log.records import AnyRecord, decode_head
 
@@ -40,6 +40,14 @@ def told_arguments(engine: Engine, args: Sequence[Any], kwargs: Mapping[str, Any
 def given_body(engine: Engine, value: Any, what: str) -> bytes:
     """The body that is all of a value that the user gave."""
     return to_body(engine, redacted(engine, value, what), what)
+
+
+def reason_body(engine: Engine, reason: Any, by: str | None) -> bytes:
+    """Why somebody did something to a run, and who."""
+    if reason is not None and not isinstance(reason, str):
+        raise BadInput(f"reason= is {shown(reason)}; give text.")
+    told = None if reason is None else redacted(engine, reason, "reason")
+    return to_body(engine, {"reason": told, "by": by}, "reason")
 
 
 def to_body(engine: Engine, value: Any, what: str) -> bytes:

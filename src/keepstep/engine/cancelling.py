@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from keepstep.engine.bodies import redacted, to_body
+from keepstep.engine.bodies import reason_body
 from keepstep.engine.checkpoints import check_names
 from keepstep.engine.context import Engine
 from keepstep.engine.decisions import decide
 from keepstep.engine.rows import check_id
-from keepstep.errors import BadInput, NoSuchRun, NotAllowed, shown
+from keepstep.errors import NoSuchRun, NotAllowed
 from keepstep.log.fold import Fold
 from keepstep.log.grow import Draft
 from keepstep.log.records import Cancelled, CancelRequested, Released
@@ -26,10 +26,7 @@ async def cancel(engine: Engine, run_id: str, *, reason: Any, by: str | None) ->
     """Cancel a run that nobody holds; ask the holder of any other to do so."""
     check_id(engine.limits, run_id)
     check_names(engine.limits, by=by)
-    if reason is not None and not isinstance(reason, str):
-        raise BadInput(f"reason= is {shown(reason)}; give text.")
-    told = None if reason is None else redacted(engine, reason, "reason")
-    rule = _Cancel(to_body(engine, {"reason": told, "by": by}, "reason"))
+    rule = _Cancel(reason_body(engine, reason, by))
     await decide(engine, run_id, rule)
     return rule.answer
 

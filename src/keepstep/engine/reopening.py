@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from keepstep.engine.bodies import redacted, to_body
+from keepstep.engine.bodies import reason_body
 from keepstep.engine.checkpoints import check_names
 from keepstep.engine.context import Engine
 from keepstep.engine.decisions import decide
 from keepstep.engine.rows import check_id
-from keepstep.errors import BadInput, NoSuchRun, NotAllowed, shown
+from keepstep.errors import NoSuchRun, NotAllowed
 from keepstep.log.grow import Draft
 from keepstep.log.records import Reopened
 from keepstep.store.base import View
@@ -19,10 +19,7 @@ async def reopen(engine: Engine, run_id: str, *, reason: Any, by: str | None) ->
     """Make a failed run ready again: it goes on from its last checkpoint."""
     check_id(engine.limits, run_id)
     check_names(engine.limits, by=by)
-    if reason is not None and not isinstance(reason, str):
-        raise BadInput(f"reason= is {shown(reason)}; give text.")
-    told = None if reason is None else redacted(engine, reason, "reason")
-    body = to_body(engine, {"reason": told, "by": by}, "reason")
+    body = reason_body(engine, reason, by)
 
     def rule(view: View) -> list[Draft]:
         if view.row is None:
