@@ -129,7 +129,8 @@ class Agent:
 
     def think(self, prompt: int) -> str:
         """A model."""
-        return self._world.think(self._who, Thought(self._run.id, self._run.step or 0, self._line, prompt))
+        run = self._run
+        return self._world.think(self._who, Thought(run.id, run.epoch, run.step or 0, self._line, prompt))
 
     def pay(self, at: str, salt: int, amount: int = 1) -> str:
         """Nobody knows whether it happened."""

@@ -407,7 +407,7 @@ class Driver:
             self._settle_all(run_id)
             for name in "xy":
                 run = self.model.runs[run_id]
-                if len(run.sent.get(name, [])) == len(run.received.get(name, [])):
+                if len(run.sent.get(name, [])) - len(run.received.get(name, [])) < run.line:
                     self._send(run_id, name)
             self._turn(SECONDS + 1)
         self._visit("a", run_id, Luck())

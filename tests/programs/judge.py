@@ -22,7 +22,9 @@ class Judge:
     # --- a memo --------------------------------------------------------------------------------------------------
 
     def may_think(self, thought: Thought) -> None:
-        """A thought that is recorded is not thought again."""
+        """A thought that is recorded is not thought again, but by a late worker, who had looked before."""
+        if self._store.look(thought.run_id).epoch > thought.epoch:
+            return
         wanted = [
             at
             for at, one in self._model.actions.items()
@@ -89,7 +91,8 @@ class Judge:
         assert line.status == "undo_began", f"{done} has not begun: {line}"
         happening = self.world.find(done.effect_idempotency_key)
         assert happening is not None, f"{done} undoes nothing"
-        assert happening.undone is None, f"{done} is undone again"
+        is_shared = self.world.is_shared(done.effect_idempotency_key)
+        assert happening.undone is None or is_shared, f"{done} is undone again"
         assert done.result == happening.result
 
     # --- a fork --------------------------------------------------------------------------------------------------
@@ -117,7 +120,8 @@ class Judge:
         """What the ledger says was undone was undone, and what it says stands was not."""
         for one in self._store.effects(run_id):
             happening = self.world.find(one.idempotency_key)
-            if happening is None or self.world.begun_by[one.idempotency_key or ""] != one.key:
+            key = one.idempotency_key or ""
+            if happening is None or self.world.begun_by[key] != one.key or self.world.is_shared(key):
                 continue
             if one.status == "undone":
                 assert happening.undone, f"{one} was not undone"

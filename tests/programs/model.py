@@ -133,9 +133,10 @@ class Model:
         """The program has got something: it can be right, and it is what whoever was here before got."""
         with self._mutex:
             run = self.runs[run_id]
-            if (line, at) in run.seen:
-                assert run.seen[line, at] == value, f"{run_id} got {value!r} at {at}, and before {run.seen[line, at]!r}"
+            before = run.seen.get((line, at))
+            if before == value:
                 return
+            assert before is None or _may_change(action, before), f"{run_id} got {value!r} at {at}, before {before!r}"
             self._check(run_id, line, at, action, value)
             run.seen[line, at] = value
 
@@ -155,8 +156,7 @@ class Model:
                     assert hurried
                     assert self._has_passed(run, line, at)
                     return
-                run.received.setdefault(name, []).append(value)
-                assert run.received[name] == run.sent[name][: len(run.received[name])]
+                self._check_message(run, name, value)
             case Gather(branches):
                 assert value == [run.seen[line, f"{at}.{index}"] for index in range(len(branches))]
 
@@ -176,6 +176,14 @@ class Model:
             assert any(self.runs[call.deed.run_id] is one for one in family)
             assert not self.runs[run_id].fresh or call.deed.run_id == run_id
 
+    def _check_message(self, run: RunModel, name: str, value: int) -> None:
+        """Messages come once and in order; one that was taken before a crash is lost with its line."""
+        received = run.received.setdefault(name, [])
+        left = [one for one in run.sent[name] if one not in received]
+        assert value in left[: run.line], f"{value} is not the next of {left}"
+        assert value > max(received, default=0)
+        received.append(value)
+
     def _check_answer(self, run: RunModel, line: int, at: str, action: Ask, value: Any) -> None:
         """An answer is one that was given here, and is used once; without one, the time has passed."""
         if value in ("expired", {"value": 0}):
@@ -189,3 +197,8 @@ class Model:
 
     def _has_passed(self, run: RunModel, line: int, at: str) -> bool:
         return self._clock.now_us() >= run.reached[line, at] + int(SECONDS * 1e6)
+
+
+def _may_change(action: Action, before: Any) -> bool:
+    """Whether something else may be got at a place: after a no to calling again, when the first call had happened."""
+    return isinstance(action, Gather) or (before == "rejected" and isinstance(action, Once) and action.tool == "upload")

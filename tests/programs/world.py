@@ -34,6 +34,7 @@ class Thought(NamedTuple):
     """Which of its thoughts a run thinks."""
 
     run_id: str
+    epoch: int
     step: int
     line: int
     prompt: int
@@ -118,6 +119,10 @@ class World:
     def numbered(self, number: int) -> Happening:
         """What happened as the n-th."""
         return self.happenings[number - 1]
+
+    def is_shared(self, key: str) -> bool:
+        """Whether a parent and its fork both made this call: a thing that happens once, and that each may undo."""
+        return len({run_id for run_id, _, one, _ in self.calls if one == key}) > 1
 
     def standing(self, deed: Deed) -> list[Happening]:
         """What happened of a deed, and was not undone."""
