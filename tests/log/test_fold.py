@@ -235,6 +235,21 @@ def test_a_rollback_goes_back_to_the_jumps_of_its_checkpoint_and_begins_a_line()
     assert (row.line, row.lines, row.next, row.label, row.version) == (2, 2, "plan", "good", 2)
 
 
+def test_a_run_that_is_given_up_keeps_the_question_about_that_and_forgets_the_others():
+    asks = Asked(gate="g-2", key=b"d", about="deaths")
+    log = claimed_log(Saved(step=1, depth=1), asked("g-1", until_us=9000), asks)
+    row = log.add(Failed(reason="deaths"))
+    assert ([wait.name for wait in row.waits], row.status, row.freeze().asking_us is None) == (["g-2"], "failed", False)
+    assert log.add(Answered(gate="g-2", key=b"d", asked=5)).waits == []
+    assert log.add(Reopened()).status == "ready"
+
+
+def test_a_run_that_is_brought_back_asks_no_more():
+    log = claimed_log(Saved(step=1, depth=1), Asked(gate="g-2", key=b"d", about="deaths"), Failed(reason="deaths"))
+    row = log.add(Reopened())
+    assert (row.waits, row.freeze().asking_us) == ([], None)
+
+
 def test_a_rollback_clears_what_the_abandoned_line_waited_for():
     log = claimed_log(Saved(step=1, depth=1), asked("g-1", until_us=9000), Slept(key=b"k", until_us=9000))
     row = log.add(RolledBack(to=3, to_step=1, line=2, depth=1, jumps=[(3, 1, 1)]))

@@ -46,7 +46,7 @@ WRITTEN_OUT: dict[str, dict[str, str]] = {
     "undo_failed": stays("running"),
     "inherited": stays("ready"),
     "asked": {"ready": "paused", "running": "=", "paused": "=", "sleeping": "paused"},
-    "answered": {**stays("ready", "running", "sleeping"), "paused": "wakes"},
+    "answered": {**stays("ready", "running", "sleeping", "failed"), "paused": "wakes"},
     "expired": {**stays("ready", "running", "sleeping"), "paused": "wakes"},
     "slept": stays("running"),
     "sent": {**stays("ready", "running", "failed"), "paused": "wakes", "sleeping": "wakes"},

@@ -309,10 +309,39 @@ def test_a_run_that_ended_its_worker_too_often_is_given_up(disk_place, opened_on
     assert raised.value.type == "keepstep.errors.TooManyDeaths"
     assert "ended its worker 3 times in step 'double'" in str(raised.value)
     assert [one.run_id for one in keeper.runs(status="failed").items] == ["r"]
-    assert not keeper.inbox().items
     keeper.reopen("r", by="carol", reason="more memory")
+    assert not keeper.inbox().items
     with keeper.worker(flow, deaths=3):
         assert keeper.handle("r").result(timeout=LIMIT) == 2
+
+
+@pytest.mark.parametrize("outcome", ["retry", "leave"])
+def test_a_run_that_was_given_up_stands_in_the_inbox(disk_place, opened_on_disk, outcome):
+    flow = double_flow()
+    keeper = opened_on_disk()
+    keeper.start(flow, {"n": 1}, id="r")
+    for _ in range(2):
+        dead = opened_on_disk()
+        dead.claim("r")
+        disk_place.kill(dead)
+    with keeper.worker(flow, poll=0.05, deaths=2), pytest.raises(keepstep.RunFailed):
+        keeper.handle("r").result(timeout=LIMIT)
+
+    [gate] = keeper.inbox().items
+    assert (gate.run_id, gate.about, gate.status) == ("r", "deaths", "open")
+    assert "ended its worker 2 times" in gate.prompt
+    with pytest.raises(keepstep.InvalidAnswer):
+        keeper.answer(gate.id, {"outcome": "maybe"})
+    assert keeper.answer(gate.id, {"outcome": outcome}, by="carol").by == "carol"
+
+    assert not keeper.inbox().items
+    assert keeper.look("r").status == ("ready" if outcome == "retry" else "failed")
+    with pytest.raises(keepstep.AlreadyAnswered, match="carol"):
+        keeper.answer(gate.id, {"outcome": "retry"})
+    assert keeper.verify("r").ok
+    if outcome == "retry":
+        with keeper.worker(flow, deaths=2):
+            assert keeper.handle("r").result(timeout=LIMIT) == 2
 
 
 # --- versions --------------------------------------------------------------------------------------------------------

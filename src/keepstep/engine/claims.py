@@ -243,11 +243,13 @@ async def finish(claim: Claim, result: Any) -> None:
     close(claim)
 
 
-async def fail(claim: Claim, error: BaseException, reason: str = "raised") -> None:
-    """End the run with an error."""
+async def fail(claim: Claim, error: BaseException, reason: str = "raised", asking: Sequence[Draft] = ()) -> None:
+    """End the run with an error; `asking` is written with it."""
     body, name = to_body(claim.engine, error_told(claim.engine, error), "error"), type(error).__qualname__
     try:
-        await claim.writer.write(lambda row: _end(row, Failed(step=row.step or 0, error=name, reason=reason), body))
+        await claim.writer.write(
+            lambda row: [*asking, *_end(row, Failed(step=row.step or 0, error=name, reason=reason), body)]
+        )
     finally:
         close(claim)
 

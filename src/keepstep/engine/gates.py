@@ -40,7 +40,7 @@ from keepstep.log.chain import DIGEST_BYTES
 from keepstep.log.fold import Fields, Fold, Wait
 from keepstep.log.grow import Draft
 from keepstep.log.ledger import LedgerEntry
-from keepstep.log.records import Answered, Asked, Doubted, Expired, Settled
+from keepstep.log.records import Answered, Asked, Doubted, Expired, Reopened, Settled
 from keepstep.store.base import Query, Row, View
 
 POLL_SECONDS_FIRST = 0.02
@@ -56,6 +56,19 @@ DOUBT_SCHEMA: Mapping[str, Any] = {
             "description": "happened: it is not run again; not_happened: it is run; fail: the run fails",
         },
         "result": {"title": "Its result, if it happened"},
+    },
+    "required": ["outcome"],
+}
+
+
+DEATHS_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "outcome": {
+            "title": "What now?",
+            "enum": ["retry", "leave"],
+            "description": "retry: it is ready again, and goes on from its last checkpoint; leave: it stays failed",
+        },
     },
     "required": ["outcome"],
 }
@@ -182,6 +195,13 @@ async def ask_about(claim: Claim, past: Past) -> Past:
     key = doubt_key(past.entry)
     stored = to_body(claim.engine, body, "question")
     return await answer_to(claim, key, "doubt", stored, effect=past.entry.key, before=before)
+
+
+def ask_after_deaths(claim: Claim, prompt: str) -> Draft:
+    """The question what is to become of a run that is given up; its answer may bring the run back."""
+    key = digest("deaths", claim.writer.epoch)
+    body = to_body(claim.engine, {"prompt": prompt, "schema": DEATHS_SCHEMA}, "question")
+    return Draft(Asked(gate=gate_id(claim.run_id, key), key=key, about="deaths"), body)
 
 
 def doubt_key(entry: LedgerEntry) -> bytes:
@@ -313,7 +333,12 @@ class _Answer:
             return [Draft(Expired(gate=wait.name, key=wait.key, asked=wait.seq))]
         self.taken = True
         answered = Draft(Answered(gate=wait.name, key=wait.key, asked=wait.seq), self.body)
-        return [answered, *self._settled(row)]
+        return [answered, *self._settled(row), *self._brought_back(row)]
+
+    def _brought_back(self, row: Fold) -> list[Draft]:
+        """What an answer about a run that was given up does."""
+        is_wanted = self.asked.about == "deaths" and self.plain["outcome"] == "retry"
+        return [Draft(Reopened(reason="answered"))] if is_wanted and row.status == "failed" else []
 
     def _settled(self, row: Fold) -> list[Draft]:
         """What an answer about a doubt settles."""

@@ -142,7 +142,8 @@ class GateLook(msgspec.Struct, frozen=True):
     run_id: str
     workflow: str
     about: str
-    """`question`, `approval` (whether an effect may begin) or `doubt` (whether it happened)."""
+    """`question`, `approval` (whether an effect may begin), `doubt` (whether it happened), or `deaths` (what is to
+    become of a run that ended its workers)."""
     status: str
     """`open`, `answered` or `expired`."""
     prompt: str

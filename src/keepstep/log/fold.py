@@ -20,6 +20,7 @@ from keepstep.log.records import (
     Cancelled,
     CancelRequested,
     Claimed,
+    Failed,
     Inherited,
     Noted,
     Opened,
@@ -222,6 +223,13 @@ def _ended(row: Folding, record: Record) -> None:
     row.cancel = 0
 
 
+def _failed(row: Folding, record: Failed) -> None:
+    """A run that was given up asks what is to become of it."""
+    asking = [wait for wait in row.waits if wait.about == "deaths"]
+    _ended(row, record)
+    row.waits = asking
+
+
 def _cancelled(row: Folding, record: Cancelled) -> None:
     request = row.cancel or record.seq
     _ended(row, record)
@@ -231,6 +239,7 @@ def _cancelled(row: Folding, record: Cancelled) -> None:
 def _reopened(row: Folding, record: Record) -> None:
     row.ended = 0
     row.cancel = 0
+    row.waits = []
     row.deaths = row.attempts = 0
 
 
@@ -334,7 +343,7 @@ _TAKE: dict[str, Callable[[Folding, Any], bool | None]] = {
     "opened": _opened,
     "saved": _saved,
     "finished": _ended,
-    "failed": _ended,
+    "failed": _failed,
     "cancelled": _cancelled,
     "cancel_requested": _cancel_requested,
     "reopened": _reopened,

@@ -46,7 +46,7 @@ undone            -       -         =          -          -          -          
 undo_failed       -       -         =          -          -          -          -         -
 inherited         -       =         -          -          -          -          -         -
 asked             -       paused    =          =          paused     -          -         -
-answered          -       =         =*         wakes      =          -          -         -
+answered          -       =         =*         wakes      =          =          -         -
 expired           -       =         =*         wakes      =          -          -         -
 slept             -       -         =          -          -          -          -         -
 sent              -       =         =*         wakes      wakes      =          -         -

@@ -297,7 +297,7 @@ class Asked(Record, tag="asked", frozen=True, array_like=True, kw_only=True):
     gate: str
     key: bytes
     about: str = "question"
-    """`question`, `approval` or `doubt`."""
+    """`question`, `approval`, `doubt`, or `deaths`: what is to become of a run that was given up."""
     until_us: int | None = None
     effect: bytes | None = None
 

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from keepstep.engine import claims
 from keepstep.engine.claims import Claim
 from keepstep.engine.context import Engine
+from keepstep.engine.gates import ask_after_deaths
 from keepstep.errors import KeepstepError, ReadOnly, StoreError, TooManyDeaths
 from keepstep.flows.carrying import MakeHands, carry
 from keepstep.flows.flow import Flow
@@ -215,7 +216,7 @@ class Shift:
         """End a run that has ended its worker too often."""
         error = TooManyDeaths(claim.run_id, claim.row.next, claim.row.deaths)
         self._log.given_up(claim)
-        await claims.fail(claim, error, reason="deaths")
+        await claims.fail(claim, error, reason="deaths", asking=[ask_after_deaths(claim, f"{error} Try it again?")])
 
     def _remember_due(self, claim: Claim) -> None:
         if claim.row.status == "sleeping" and len(self._due) < DUE_MAX:
